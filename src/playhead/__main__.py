@@ -1,0 +1,5 @@
+"""`python -m playhead` is the command `playhead`."""
+
+from playhead.cli import main
+
+main()

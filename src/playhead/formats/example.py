@@ -1,0 +1,73 @@
+"""One sample as its format read it, before any audio is decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Audio", "Example", "Place"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a sample comes from, for messages."""
+
+    leaf: str
+    """Name of the leaf."""
+    shard: str
+    """Path of the manifest that holds the row."""
+    row: int
+    """Row number in the leaf, from 0."""
+    byte: int
+    """Byte offset of the row in `shard`."""
+    member: str | None = None
+    """`archive.tar/member` or the audio file."""
+    member_byte: int | None = None
+    """Byte offset of the payload in its archive."""
+
+    def __str__(self) -> str:
+        text = f"leaf {self.leaf}, {self.shard}, row {self.row}, byte {self.byte}"
+        if self.member is not None:
+            text += f", audio {self.member}"
+        if self.member_byte is not None:
+            text += f" at byte {self.member_byte}"
+        return text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Audio:
+    """A stretch of one audio file that is not decoded yet."""
+
+    source: str | bytes
+    """A path, or the file's own bytes."""
+    start: float = 0.0
+    """Where the stretch begins, in seconds."""
+    duration: float | None = None
+    """Length in seconds; None is to the end of the file."""
+    channel: int | None = None
+    """The channel to keep; None keeps all."""
+    sampling_rate: int | None = None
+    """The declared rate of the file in Hz; None reads its header."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Example:
+    """One sample as its format read it, before any audio is decoded."""
+
+    id: str
+    """What the sample is called."""
+    text: str | None
+    """Its transcript."""
+    language: str | None
+    """Its language."""
+    audio: Audio | None
+    """Its audio; None where only `cut_data` says it."""
+    place: Place
+    """Where it comes from."""
+    custom: Mapping[str, Any] = field(default_factory=dict)
+    """All other fields of the row, and the leaf's tags."""
+    cut_data: Mapping[str, Any] | None = None
+    """A serialised Lhotse cut with absolute paths, where the row is one."""
