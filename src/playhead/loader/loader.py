@@ -1,0 +1,301 @@
+"""The loader: an iterable of batches whose whole state is a position."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import ConfigError, PlayheadError, PositionError
+from playhead.loader.agreement import agree_on_plan
+from playhead.loader.ranks import has_process_group
+from playhead.loader.run import Planning, Run
+from playhead.loader.seeds import resolve_seed
+from playhead.loader.stream import Stream
+from playhead.loader.waits import Waits
+from playhead.plan import Position, resume, start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playhead.loader.ranks import Topology
+    from playhead.loader.stream import Workers
+    from playhead.plan import MicroBatch
+
+__all__ = ["Loader"]
+
+
+class Loader:
+    """An iterable of batches that can be stopped anywhere and resumed exactly.
+
+    Made by `playhead.dataloader`. A training loader is endless, and a second `iter()` goes on
+    where the first one stopped. A finite loader starts its next pass with every `iter()`. Either
+    way a new iterator ends the one before it.
+
+    Parameters
+    ----------
+    planning
+        What the plan is a function of.
+    fetch
+        What makes a batch of a micro-batch.
+    topology
+        Whose share of each step this loader hands out.
+    workers
+        How batches are made.
+    seed
+        An integer, `randomized` or `trng`.
+    window_draws
+        Draws a window; None for the default.
+    fixed_step
+        Whether `planning.batching.micro_batches_per_step` was asked for, or follows the world size.
+    on_change
+        What a leaf whose data changed means on resume: `error`, or `restart_pass`.
+    """
+
+    def __init__(
+        self,
+        *,
+        planning: Planning,
+        fetch: Callable[[MicroBatch], Any],
+        topology: Topology,
+        workers: Workers,
+        seed: int | str,
+        window_draws: int | None = None,
+        fixed_step: bool = False,
+        on_change: str = "error",
+    ) -> None:
+        topology.batches_per_step(planning.batching.micro_batches_per_step)
+        self._planning = planning
+        self._topology = topology
+        self._seed = seed
+        self._window_draws = window_draws
+        self._fixed_step = fixed_step
+        self._on_change = on_change
+        self._stream = Stream(fetch, workers)
+        self._run: Run | None = None
+        self._restored: Position | None = None
+        self._next_pass = 0
+        self._delivered = 0
+        self._flowing = False
+        self._agreed = False
+        self._iterator: _Batches | None = None
+        self.waits = Waits()
+
+    @property
+    def finite(self) -> bool:
+        """Whether a pass ends."""
+        return self._planning.shape.finite
+
+    @property
+    def micro_batches_per_step(self) -> int:
+        """Micro-batches that all ranks together train on in one optimizer step."""
+        return self._planning.batching.micro_batches_per_step
+
+    @property
+    def batches_per_step(self) -> int:
+        """Batches that this rank is given for one optimizer step: its gradient accumulation."""
+        return self._topology.batches_per_step(self.micro_batches_per_step)
+
+    @property
+    def rank(self) -> int:
+        """Whose share of each step this is."""
+        return self._topology.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks share each step."""
+        return self._topology.world_size
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._restored is not None:
+            self._begin(self._restored)
+            self._restored = None
+        elif self._run is None or self.finite:
+            self._begin(self._fresh_position())
+        self._iterator = _Batches(self)
+        return self._iterator
+
+    def __len__(self) -> int:
+        if not self.finite:
+            raise TypeError(
+                "an endless loader has no length: train by steps, or set force_finite: true"
+            )
+        if self._restored is not None:
+            return self._planning.steps_left(self._restored) * self.batches_per_step
+        if self._run is not None:
+            return self._run.count()
+        return self._planning.steps_left(self._fresh_position()) * self.batches_per_step
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the pass that the next `iter()` of a finite loader makes.
+
+        Endless loaders go through their data in one order and ignore it; so does a loader whose
+        restored state has not been iterated yet.
+        """
+        if self._restored is None:
+            self._next_pass = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position after the last whole step that was handed out, as JSON types.
+
+        The same on every rank. A state taken inside a step is the position at its start: the
+        gradient of half a step was never applied.
+        """
+        if self._restored is not None:
+            return self._restored.to_json()
+        if self._run is None:
+            return self._fresh_position().to_json()
+        if not self._run.is_step_start(self._delivered):
+            warnings.warn(
+                "the state was taken inside a step and is the position at its start: the batches"
+                " of this step will come again. Save after an optimizer step.",
+                stacklevel=2,
+            )
+        return self._run.position_after(self._delivered).to_json()
+
+    def position_after(self, batches: int) -> Position:
+        """The position after so many batches of the present pass, or since the last load.
+
+        For frameworks that fetch ahead of what they train on: count the batches trained, and ask
+        for the position after them.
+
+        Raises
+        ------
+        PositionError
+            When nothing was iterated yet, or that batch lies too far back or does not exist.
+        """
+        if self._run is None or self._restored is not None:
+            raise PositionError("no batch has been asked for yet", fix="Iterate first")
+        return self._run.position_after(batches)
+
+    def load_state_dict(self, state: Mapping[str, Any], *, reseed: bool = False) -> None:
+        """Go on from a state; a live iterator goes on from there too.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` gave, on any number of ranks.
+        reseed
+            Take the config's seed from the next window on, where the state has another.
+
+        Raises
+        ------
+        PositionError
+            When the state is not one of ours, of another version, of changed data or another seed.
+        TopologyError
+            When the world size does not divide the step.
+        """
+        position = Position.from_json(state)
+        batching = self._batching_of(position)
+        new_seed: int | None = None
+        if reseed:
+            new_seed = resolve_seed(self._seed, self._topology)
+        elif isinstance(self._seed, int) and position.current_seed != self._seed:
+            raise PositionError(
+                f"the state has seed {position.current_seed} and the config has {self._seed}",
+                fix="Use the state's seed, or load with reseed=True to change it from the next"
+                " window on",
+            )
+        planning = self._planning
+        position, notes = resume(
+            position,
+            planning.leaves,
+            planning.shape,
+            batching,
+            reseed=new_seed,
+            on_change=self._on_change,
+        )
+        self._planning = dataclasses.replace(planning, batching=batching)
+        for note in notes:
+            self._say(note)
+        if self.finite and self._planning.steps_left(position) == 0:
+            position = self._position_of_pass(position.pass_ + 1)
+        self._restored = position
+        self._agreed = False
+        if self._iterator is not None:
+            self._begin(position)
+            self._restored = None
+
+    def close(self) -> None:
+        """End the workers; iterating again starts new ones."""
+        self._stream.close()
+        self._flowing = False
+        self._iterator = None
+
+    def _batching_of(self, position: Position) -> Any:
+        """The present batching, with the state's step where none was asked for."""
+        batching = self._planning.batching
+        saved = position.micro_batches_per_step
+        if self._fixed_step or saved == batching.micro_batches_per_step:
+            return batching
+        if saved % self._topology.world_size == 0:
+            return dataclasses.replace(batching, micro_batches_per_step=saved)
+        self._say(
+            f"the state has {saved} micro-batches a step, which {self._topology.world_size} ranks"
+            f" cannot share: a step is now {self._topology.world_size}, and what is left of the"
+            " window is dealt out again. Set micro_batches_per_step to keep the step."
+        )
+        return dataclasses.replace(batching, micro_batches_per_step=self._topology.world_size)
+
+    def _fresh_position(self) -> Position:
+        return self._position_of_pass(self._next_pass)
+
+    def _position_of_pass(self, pass_: int) -> Position:
+        planning = self._planning
+        self._seed = resolve_seed(self._seed, self._topology)
+        return start(
+            planning.leaves,
+            planning.shape,
+            planning.batching,
+            seed=self._seed,
+            window_draws=self._window_draws,
+            pass_=pass_ if self.finite else 0,
+        )
+
+    def _begin(self, position: Position) -> None:
+        if not self._agreed and self._topology.world_size > 1 and has_process_group():
+            agree_on_plan(self._planning, position)
+        self._agreed = True
+        if self._run is not None:
+            self._run.close()
+        self._run = Run(self._planning, position, self._topology)
+        self._next_pass = position.pass_ + 1 if self.finite else 0
+        self._delivered = 0
+        self._flowing = False
+
+    def _say(self, note: str) -> None:
+        if self._topology.rank == 0:
+            warnings.warn(note, stacklevel=3)
+
+    def _next(self) -> Any:
+        run = self._run
+        assert run is not None
+        if not self._flowing:
+            first = self._delivered
+            self._stream.seek(lambda: run.batches(first))
+            self._flowing = True
+        try:
+            with self.waits.timed():
+                batch = self._stream.next()
+        except StopIteration:
+            raise
+        except BaseException:
+            # Whoever goes on after an error gets the batch that failed, not the one after it.
+            self._flowing = False
+            raise
+        self._delivered += 1
+        run.forget_before(self._delivered)
+        return batch
+
+
+class _Batches(Iterator[Any]):
+    """The live iterator of a loader; an older one is at its end."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __next__(self) -> Any:
+        if self._loader._iterator is not self:  # noqa: SLF001  (one class in two parts)
+            raise StopIteration
+        return self._loader._next()  # noqa: SLF001

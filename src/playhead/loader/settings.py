@@ -1,0 +1,50 @@
+"""The plan's settings and columns, out of the options and packs that people give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead.loader.stream import Workers
+from playhead.plan import Batching, LeafColumns, Shape
+
+if TYPE_CHECKING:
+    from playhead.blend import Blend
+    from playhead.blend.leaf import Leaf
+    from playhead.config import Options
+    from playhead.index.pack import LeafPack
+
+__all__ = ["batching_of", "columns_of", "shape_of", "workers_of"]
+
+_LEAST_CLASSES = 100
+
+
+def microseconds(seconds: float) -> int:
+    """Whole microseconds, rounded to nearest.
+
+    Examples
+    --------
+    >>> microseconds(0.1)
+    100000
+    """
+    return round(seconds * 1_000_000)
+
+
+def batching_of(options: Options, world_size: int) -> Batching:
+    """What cuts a window into micro-batches."""
+    bins = options.bucket_duration_bins
+    quadratic = options.quadratic_duration
+    limit = options.batch_duration
+    return Batching(
+        micro_batches_per_step=options.micro_batches_per_step or world_size,
+        batch_size=options.batch_size,
+        batch_duration_us=None if limit is None else microseconds(limit),
+        quadratic_duration_us=None if quadratic is None else microseconds(quadratic),
+        bucketing=options.use_bucketing,
+        bins_us=None if bins is None else tuple(microseconds(edge) for edge in bins),
+        num_classes=max(_LEAST_CLASSES, options.num_buckets),
+        bucket_batch_size=(
+            None if options.bucket_batch_size is None else tuple(options.bucket_batch_size)
+        ),
+        drop_last=options.drop_last,
+        oversize=options.oversize,
+    )

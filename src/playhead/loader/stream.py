@@ -1,0 +1,142 @@
+"""One long-lived torch DataLoader that turns micro-batches into batches, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from playhead.errors import PlayheadError, WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playhead.plan import MicroBatch
+
+__all__ = ["Stream", "Workers"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workers:
+    """How batches are made: here or in worker processes. Nothing of it enters the plan."""
+
+    num_workers: int = 0
+    """Worker processes; 0 makes the batches in this process."""
+    prefetch_factor: int = 2
+    """Batches that each worker has in hand ahead of time."""
+    pin_memory: bool = False
+    """Copy tensors to page-locked memory."""
+    start_method: str | None = None
+    """`fork`, `spawn` or `forkserver`; None is the platform's default."""
+
+
+class _Failure:
+    """An error on its way out of a worker; torch would wrap it in a remote traceback."""
+
+    def __init__(self, error: PlayheadError) -> None:
+        self.error = error
+
+
+class _Fetched(Dataset[Any]):
+    """A map from micro-batches to batches, as a torch DataLoader wants it."""
+
+    def __init__(self, fetch: Callable[[MicroBatch], Any]) -> None:
+        self._fetch = fetch
+
+    def __getitem__(self, micro_batch: MicroBatch) -> Any:
+        try:
+            return self._fetch(micro_batch)
+        except PlayheadError as error:
+            return _Failure(error)
+
+
+class _Feed:
+    """What the DataLoader takes for its sampler: the micro-batches that are due now."""
+
+    def __init__(self) -> None:
+        self.source: Callable[[], Iterator[MicroBatch]] = lambda: iter(())
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        return self.source()
+
+
+def _as_is(batch: Any) -> Any:
+    return batch
+
+
+class Stream:
+    """Turns micro-batches into batches with one DataLoader whose workers outlive every seek.
+
+    Parameters
+    ----------
+    fetch
+        What makes a batch; pickled to workers that are not forked.
+    workers
+        How many processes do so.
+    """
+
+    def __init__(self, fetch: Callable[[MicroBatch], Any], workers: Workers) -> None:
+        self._fetch = fetch
+        self._workers = workers
+        self._feed = _Feed()
+        self._loader: DataLoader[Any] | None = None
+        self._batches: Iterator[Any] | None = None
+
+    def seek(self, source: Callable[[], Iterator[MicroBatch]]) -> None:
+        """Go on with what `source` gives; what is in flight is thrown away."""
+        self._feed.source = source
+        if self._loader is None:
+            self._loader = self._open()
+        self._batches = iter(self._loader)
+
+    def next(self) -> Any:
+        """The next batch.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the source.
+        PlayheadError
+            What went wrong in a worker.
+        WorkerError
+            When a worker process died.
+        """
+        assert self._batches is not None
+        try:
+            batch = next(self._batches)
+        except RuntimeError as error:
+            if "exited unexpectedly" not in str(error) and "killed by signal" not in str(error):
+                raise
+            self.close()
+            raise WorkerError(
+                f"a worker process died: {str(error).splitlines()[0]}",
+                fix="If memory ran out, use fewer workers or a smaller prefetch_factor;"
+                " iterating again goes on from the same batch",
+            ) from error
+        if isinstance(batch, _Failure):
+            raise batch.error
+        return batch
+
+    def close(self) -> None:
+        """End the workers."""
+        self._batches = None
+        self._loader = None
+
+    def _open(self) -> DataLoader[Any]:
+        parallel = self._workers.num_workers > 0
+        return DataLoader(
+            _Fetched(self._fetch),
+            sampler=self._feed,  # pyright: ignore[reportArgumentType]  (any iterable will do)
+            batch_size=None,
+            collate_fn=_as_is,
+            num_workers=self._workers.num_workers,
+            prefetch_factor=self._workers.prefetch_factor if parallel else None,
+            persistent_workers=parallel,
+            pin_memory=self._workers.pin_memory,
+            multiprocessing_context=self._workers.start_method if parallel else None,
+            # Its base seed would be drawn from the global generator: then dropout would depend on
+            # how often a run was restarted.
+            generator=torch.Generator(),
+        )

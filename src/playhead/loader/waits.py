@@ -1,0 +1,61 @@
+"""How long training waited for its data."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Waits"]
+
+
+class Waits:
+    """Wall time that the consumer of a loader spent waiting for batches.
+
+    Attributes
+    ----------
+    batches
+        How many batches were waited for.
+    seconds
+        Wall seconds spent waiting for them.
+    longest
+        The longest single wait in seconds.
+
+    Examples
+    --------
+    >>> waits = Waits()
+    >>> with waits.timed():
+    ...     pass
+    >>> waits.batches
+    1
+    """
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.seconds = 0.0
+        self.longest = 0.0
+        self._first: float | None = None
+
+    @property
+    def share(self) -> float:
+        """Share of the time since the first wait that was spent waiting, 0 to 1."""
+        if self._first is None:
+            return 0.0
+        return self.seconds / max(time.perf_counter() - self._first, 1e-9)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the body as one wait."""
+        begin = time.perf_counter()
+        if self._first is None:
+            self._first = begin
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - begin
+            self.batches += 1
+            self.seconds += spent
+            self.longest = max(self.longest, spent)

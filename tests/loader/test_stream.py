@@ -1,0 +1,120 @@
+"""One DataLoader, many seeks: order, errors, dead workers, and nobody else's random numbers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from playhead.errors import AudioError, WorkerError
+from playhead.loader.stream import Stream, Workers
+
+
+def double(number):
+    return number * 2
+
+
+def slow_double(number):
+    time.sleep(0.02)
+    return number * 2
+
+
+def fail_on_three(number):
+    if number == 3:
+        raise AudioError("the audio cannot be decoded", where="leaf a, row 3", fix="Look at it")
+    return number
+
+
+def user_bug_on_three(number):
+    if number == 3:
+        raise KeyError("three")
+    return number
+
+
+def die_on_three(number):
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def take(stream, count):
+    return [stream.next() for _ in range(count)]
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_batches_come_in_order_and_end(num_workers, method):
+    if num_workers == 0 and method == "spawn":
+        pytest.skip("no process is started")
+    stream = Stream(double, Workers(num_workers=num_workers, start_method=method))
+    stream.seek(lambda: iter(range(10)))
+    assert take(stream, 10) == [2 * n for n in range(10)]
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            stream.next()
+    stream.close()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_seek_throws_away_what_is_in_flight_and_keeps_the_workers(num_workers):
+    stream = Stream(slow_double, Workers(num_workers=num_workers, prefetch_factor=4))
+    stream.seek(lambda: iter(range(100)))
+    assert take(stream, 3) == [0, 2, 4]
+    inner = stream._loader
+    stream.seek(lambda: iter(range(1000, 1005)))
+    assert take(stream, 5) == [2000, 2002, 2004, 2006, 2008]
+    assert stream._loader is inner
+    stream.close()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_our_errors_arrive_as_they_were_raised(num_workers):
+    stream = Stream(fail_on_three, Workers(num_workers=num_workers))
+    stream.seek(lambda: iter(range(10)))
+    assert take(stream, 3) == [0, 1, 2]
+    with pytest.raises(AudioError) as caught:
+        stream.next()
+    assert str(caught.value) == (
+        "The audio cannot be decoded (leaf a, row 3). Look at it."
+    )
+    stream.close()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_errors_of_the_users_dataset_keep_their_type(num_workers):
+    stream = Stream(user_bug_on_three, Workers(num_workers=num_workers))
+    stream.seek(lambda: iter(range(10)))
+    take(stream, 3)
+    with pytest.raises(KeyError, match="three"):
+        stream.next()
+    stream.close()
+
+
+def test_a_killed_worker_is_an_error_with_advice_and_a_seek_starts_new_ones():
+    stream = Stream(die_on_three, Workers(num_workers=2))
+    stream.seek(lambda: iter(range(10)))
+    with pytest.raises(WorkerError, match="fewer workers"):
+        take(stream, 10)
+    stream.seek(lambda: iter(range(5, 8)))
+    assert take(stream, 3) == [5, 6, 7]
+    stream.close()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_no_random_number_of_the_main_process_is_drawn(num_workers):
+    torch.manual_seed(1)
+    before = (torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate())
+    stream = Stream(double, Workers(num_workers=num_workers))
+    stream.seek(lambda: iter(range(4)))
+    take(stream, 4)
+    stream.seek(lambda: iter(range(4)))
+    take(stream, 4)
+    stream.close()
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1] == before[1]).all()
+    assert random.getstate() == before[2]
