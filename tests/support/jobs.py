@@ -1,0 +1,124 @@
+"""Starts jobs of `run_loader` as real processes, kills them, and reads what they left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).with_name("run_loader.py")
+
+History = dict[tuple[int, int], dict[str, Any]]
+
+
+@dataclass
+class Job:
+    """One process, and where it writes."""
+
+    pid: int
+    out: Path
+    log: Path
+    state: Path
+    server: Server = field(repr=False)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait(20)
+
+    def wait(self, seconds: float) -> int:
+        """The exit status; a job that is not done in time is killed and fails the test."""
+        status = self.server.ask({"wait": self.pid, "timeout": seconds})["status"]
+        if status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.server.ask({"wait": self.pid, "timeout": 20})
+            raise AssertionError(f"still running after {seconds} s:\n{self.log.read_text()}")
+        return status
+
+    def finish(self, seconds: float) -> None:
+        """Wait until it is done; it must have ended well."""
+        status = self.wait(seconds)
+        assert status == 0, f"exit status {status}:\n{self.log.read_text()}"
+
+
+class Server:
+    """The process that forks jobs."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", str(SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+        )
+        self._count = 0
+
+    def ask(self, command: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def start(self, folder: Path, spec: dict[str, Any]) -> Job:
+        """Run `spec` with its output, log and state in new files of `folder`."""
+        self._count += 1
+        folder.mkdir(parents=True, exist_ok=True)
+        out, log, state = (
+            folder / f"{self._count}.{kind}" for kind in ("jsonl", "log", "state.json")
+        )
+        spec = {**spec, "out": str(out), "log": str(log), "state_out": str(state)}
+        return Job(self.ask(spec)["pid"], out, log, state, self)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        finally:
+            self._process.kill()
+            self._process.wait(20)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """The whole lines that a job wrote; a kill may tear the last one."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+
+
+def history_of(jobs: list[Job]) -> History:
+    """Batches by (step, slot); a batch that was taken twice must have been the same both times."""
+    history: History = {}
+    for job in jobs:
+        for line in lines_of(job.out):
+            known = history.setdefault((line["step"], line["slot"]), line)
+            assert known == line, f"{job.out} took another batch than before"
+    return history
+
+
+def last_state(jobs: list[Job]) -> Path | None:
+    """The oldest of the states that these jobs saved last: every rank did the steps before it."""
+    if not all(job.state.exists() for job in jobs):
+        return None
+    return min((job.state for job in jobs), key=lambda path: json.loads(path.read_text())["step"])
+
+
+def wait_for_lines(job: Job, count: int, seconds: float) -> None:
+    """Until a job has written so many lines, or has ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if len(lines_of(job.out)) >= count:
+            return
+        if job.server.ask({"wait": job.pid, "timeout": 0})["status"] is not None:
+            raise AssertionError(f"ended early:\n{job.log.read_text()}")
+        time.sleep(0.005)
+    raise AssertionError(f"{count} lines took more than {seconds} s:\n{job.log.read_text()}")
