@@ -1,0 +1,25 @@
+"""The input types: what their files are, what a row says, and what sample a row is."""
+
+from __future__ import annotations
+
+from playhead.formats.base import BadRowError, Format, RowColumns, SourcePair, Unmeasured
+from playhead.formats.example import Audio, Example, Place
+from playhead.formats.lhotse_cuts import LhotseCuts
+from playhead.formats.nemo import Nemo
+from playhead.formats.registry import format_names, get_format, register
+
+__all__ = [
+    "Audio",
+    "BadRowError",
+    "Example",
+    "Format",
+    "LhotseCuts",
+    "Nemo",
+    "Place",
+    "RowColumns",
+    "SourcePair",
+    "Unmeasured",
+    "format_names",
+    "get_format",
+    "register",
+]

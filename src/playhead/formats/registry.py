@@ -1,0 +1,57 @@
+"""Which class reads which input type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from playhead.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playhead.formats.base import Format
+
+__all__ = ["format_names", "get_format", "register"]
+
+_FORMATS: dict[str, Format] = {}
+
+FormatType = TypeVar("FormatType", bound="type[Format]")
+
+
+def register(*names: str) -> Callable[[FormatType], FormatType]:
+    """Make a class the reader of the input types `names`."""
+
+    def add(cls: FormatType) -> FormatType:
+        reader = cls()
+        for name in names:
+            _FORMATS[name] = reader
+        return cls
+
+    return add
+
+
+def format_names() -> list[str]:
+    """Names of the input types that can be read.
+
+    Examples
+    --------
+    >>> format_names()
+    ['lhotse', 'nemo', 'nemo_tarred']
+    """
+    return sorted(_FORMATS)
+
+
+def get_format(type_name: str) -> Format:
+    """Return the reader of an input type.
+
+    Raises
+    ------
+    NotSupportedError
+        If there is none.
+    """
+    if type_name not in _FORMATS:
+        raise NotSupportedError(
+            f"the input type {type_name!r} cannot be read",
+            fix=f"Use one of {', '.join(format_names())}",
+        )
+    return _FORMATS[type_name]

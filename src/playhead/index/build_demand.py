@@ -1,0 +1,67 @@
+"""What `indexed: true` demands of a leaf that has no pack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead.errors import IndexMissingError, StaleIndexError
+from playhead.index.sidecars import Sidecar, is_fresh
+from playhead.index.source import is_compressed
+from playhead.paths import index_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playhead.index.build_target import LeafSources, Target
+
+__all__ = ["demand_indexes"]
+
+
+def demand_indexes(target: Target, command: str) -> None:
+    """Check that the leaves of a pack that say `indexed: true` have their `.idx` files.
+
+    Parameters
+    ----------
+    target
+        The pack that is to be built.
+    command
+        What builds them.
+
+    Raises
+    ------
+    IndexMissingError
+        If an `.idx` does not exist.
+    StaleIndexError
+        If an `.idx` does not belong to its file as it is now.
+    """
+    for member in target.members:
+        if member.leaf.options.indexed is not True:
+            continue
+        for sidecar in _sidecars(member):
+            if is_fresh(sidecar):
+                continue
+            where = f"leaf {member.leaf.name}, {sidecar.path}"
+            try:
+                with open(sidecar.idx, "rb"):  # noqa: PTH123 - its path may be of any kind
+                    pass
+            except OSError:
+                raise IndexMissingError(
+                    f"the leaf is indexed: true, and there is neither a pack nor {sidecar.idx}",
+                    where=where,
+                    fix=f"Run `{command}`",
+                ) from None
+            raise StaleIndexError(
+                f"the leaf is indexed: true, and {sidecar.idx} does not belong to the file as it "
+                "is now",
+                where=where,
+                fix=f"Run `{command}`",
+            )
+
+
+def _sidecars(member: LeafSources) -> Iterator[Sidecar]:
+    root = member.leaf.options.indexes_root
+    for pair in member.pairs:
+        if not is_compressed(pair.manifest):
+            yield Sidecar(path=pair.manifest, kind="jsonl", idx=index_path(pair.manifest, root))
+        for tar in pair.tars:
+            yield Sidecar(path=tar, kind="nemo_tar", idx=index_path(tar, root))

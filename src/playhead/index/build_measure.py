@@ -1,0 +1,87 @@
+"""Lengths of audio files from their headers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import soundfile
+
+from playhead.formats import BadRowError
+from playhead.formats.columns import microseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.formats import Unmeasured
+
+__all__ = ["MEASURE_SECONDS", "Lengths", "measure"]
+
+MEASURE_SECONDS = 5e-4
+"""What a header on a disk costs, for estimates."""
+
+_THREADS = 8
+_MAX_FRAMES = 1 << 48
+
+
+class Lengths(NamedTuple):
+    """What headers say; arrays of shape (M,)."""
+
+    duration_us: NDArray[np.int64]
+    num_samples: NDArray[np.int64]
+    rate: NDArray[np.int32]
+    channels: NDArray[np.int16]
+
+
+class _Header(NamedTuple):
+    frames: int
+    rate: int
+    channels: int
+
+
+def measure(rows: Sequence[Unmeasured]) -> Lengths:
+    """Read the headers of the files of rows without a duration, several at a time.
+
+    A sample reaches from where it starts to the end of its file.
+
+    Raises
+    ------
+    BadRowError
+        If a file cannot be read, does not say its length, or ends before the sample starts.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        headers = list(pool.map(_header, rows))
+    rate = np.array([header.rate for header in headers], np.int64)
+    start = np.floor(np.array([row.start for row in rows]) * rate + 0.5).astype(np.int64)
+    samples = np.array([header.frames for header in headers], np.int64) - start
+    if (samples < 0).any():
+        at = int(np.argmax(samples < 0))
+        raise BadRowError(
+            f"the offset {rows[at].start} s is behind the end of {rows[at].path}",
+            fix="Correct the offset",
+        )
+    return Lengths(
+        microseconds(samples / rate),
+        samples,
+        rate.astype(np.int32),
+        np.array([header.channels for header in headers], np.int16),
+    )
+
+
+def _header(row: Unmeasured) -> _Header:
+    try:
+        info = soundfile.info(row.path)
+    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        raise BadRowError(
+            f"the row has no duration, and the header of {row.path} cannot be read: {error}",
+            fix="Add the duration to the row, or correct the path",
+        ) from None
+    if not 0 <= info.frames < _MAX_FRAMES or info.samplerate <= 0:
+        raise BadRowError(
+            f"the row has no duration, and neither does the header of {row.path}",
+            fix="Add the duration to the row",
+        )
+    return _Header(info.frames, info.samplerate, info.channels)

@@ -1,0 +1,205 @@
+"""Making one pack from the files of its leaves and from what an older pack still says rightly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from playhead.index.build_history import history
+from playhead.index.build_pace import part_cost
+from playhead.index.build_parts import Part, parts
+from playhead.index.build_scan import Rows, ScanTask
+from playhead.index.build_workers import scan_all
+from playhead.index.columns import COLUMNS, ColumnSpool, block_digests, prefix_fingerprint
+from playhead.index.pack_table import LeafEntry, ShardTable
+from playhead.index.pack_write import write_pack
+from playhead.index.source import is_compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import ProcessPoolExecutor
+
+    from playhead.index.build_pace import Pace
+    from playhead.index.build_target import LeafSources, Target
+    from playhead.index.pack import LeafPack, Pack
+
+__all__ = ["PackSettings", "build_pack"]
+
+_CHUNK_ROWS = 1 << 18
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackSettings:
+    """How packs are made."""
+
+    embed_rows: bool = False
+    """Put the rows' bytes into the pack, also those of manifests that are not compressed."""
+    skip_bad_rows: bool = False
+    """Count rows that cannot be used rather than raise."""
+    pool: ProcessPoolExecutor | None = None
+    """Processes that scan; this one if None."""
+    ahead: int = 1
+    """Manifests that are scanned ahead of the one that is written."""
+
+
+class _Leaf(NamedTuple):
+    """One leaf of the pack."""
+
+    sources: LeafSources
+    previous: LeafPack | None
+    parts: list[Part]
+    embed: bool
+
+
+def build_pack(
+    target: Target, old: Pack | None, settings: PackSettings, pace: Pace
+) -> list[LeafEntry]:
+    """Write a pack and return its table of leaves.
+
+    Parameters
+    ----------
+    target
+        What it is to hold.
+    old
+        The pack that it replaces: manifests whose files are as they were then are not read again.
+    settings
+        How to make it.
+    pace
+        Told of the work, all of which it already counts.
+
+    Raises
+    ------
+    DataError, BuildError
+        If a source cannot be used, changes meanwhile, or takes longer than `pace` allows.
+    """
+    leaves = [_plan(sources, old, settings) for sources in target.members]
+    unread = [(leaf, part) for leaf in leaves for part in leaf.parts if part.known is None]
+    tasks = [_task(leaf, part, settings) for leaf, part in unread]
+    costs = [part_cost(part.stamps) for _, part in unread]
+    for leaf in leaves:
+        pace.skip(sum(part_cost(part.stamps) for part in leaf.parts if part.known is not None))
+    scans = scan_all(tasks, target.path.parent, settings.pool, settings.ahead)
+    work = zip(tasks, costs, scans, strict=True)
+    entries: list[LeafEntry] = []
+    tables: list[ShardTable] = []
+    digests: list[bytes] = []
+    with closing(ColumnSpool(target.path.parent)) as spool, closing(scans):
+        for leaf in leaves:
+            start = spool.num_rows
+            table, dropped = _read(leaf, work, spool, pace)
+            columns = {name: spool.column(name)[start:] for name in COLUMNS}
+            blocks = block_digests(columns)
+            fingerprint = prefix_fingerprint(columns, blocks, len(columns["shard"]))
+            changes = (
+                [] if leaf.previous is None else history(leaf.previous, columns, table, fingerprint)
+            )
+            entries.append(
+                LeafEntry(
+                    key=leaf.sources.leaf.key,
+                    source=leaf.sources.source,
+                    type=leaf.sources.leaf.type,
+                    start=start,
+                    num_rows=spool.num_rows - start,
+                    shard_start=sum(len(earlier) for earlier in tables),
+                    num_shards=len(table),
+                    manifests=[part.shard for part in leaf.parts],
+                    embedded=leaf.embed,
+                    options=leaf.sources.options,
+                    dropped=dict(dropped),
+                    history=changes,
+                )
+            )
+            tables.append(table)
+            digests += blocks
+        write_pack(target.path, entries, tables, digests, spool)
+    return entries
+
+
+def _plan(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Leaf:
+    previous = None if old is None else old.find(sources.leaf.key, sources.source)
+    embed = (
+        settings.embed_rows
+        or any(is_compressed(pair.manifest) for pair in sources.pairs)
+        or (previous is not None and previous.entry.embedded)
+    )
+    known = parts(sources, previous, embed=embed, skip_bad_rows=settings.skip_bad_rows)
+    return _Leaf(sources, previous, known, embed)
+
+
+def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
+    return ScanTask(
+        # Paths stay behind: each of very many tasks would carry all of them to a worker.
+        leaf=replace(leaf.sources.leaf, paths={}),
+        pair=part.pair,
+        first_shard=part.shard,
+        embed=leaf.embed,
+        skip_bad_rows=settings.skip_bad_rows,
+    )
+
+
+def _read(
+    leaf: _Leaf,
+    work: Iterator[tuple[ScanTask, float, Iterator[Rows]]],
+    spool: ColumnSpool,
+    pace: Pace,
+) -> tuple[ShardTable, Counter[str]]:
+    """Put a leaf's rows into the spool; return its files and what was left out."""
+    num_files = len(leaf.sources.paths)
+    rows = np.zeros(num_files, np.int64)
+    said: list[str | None] = [None] * num_files
+    total: Counter[str] = Counter()
+    for part in leaf.parts:
+        before = spool.num_rows
+        if part.known is None or leaf.previous is None:
+            task, cost, scanned = next(work)
+            _append(part, cost, scanned, spool, pace)
+            dropped = {reason: count for reason, count in task.dropped.items() if count}
+        else:
+            _copy(leaf.previous, part, spool)
+            dropped = part.known.dropped
+        rows[part.shard] = spool.num_rows - before
+        said[part.shard] = msgspec.json.encode(dropped).decode() if dropped else None
+        total.update(dropped)
+    stamps = [stamp for part in leaf.parts for stamp in part.stamps]
+    table = ShardTable(
+        pa.array(leaf.sources.paths, pa.string()),
+        np.array([stamp.size for stamp in stamps], np.int64),
+        np.array([stamp.mtime_ns for stamp in stamps], np.int64),
+        rows,
+        pa.array(said, pa.string()),
+    )
+    return table, total
+
+
+def _append(
+    part: Part, cost: float, scanned: Iterator[Rows], spool: ColumnSpool, pace: Pace
+) -> None:
+    done = 0.0
+    size = part.stamps[0].size
+    whole = size > 0 and not is_compressed(part.pair.manifest)
+    for rows in scanned:
+        spool.append(rows.columns, rows.data)
+        now = cost * min(rows.position / size, 1) if whole else 0.0
+        pace.advance(part.pair.manifest, now - done)
+        done = now
+    pace.advance(part.pair.manifest, cost - done)
+
+
+def _copy(old: LeafPack, part: Part, spool: ColumnSpool) -> None:
+    """Take a manifest's rows over from the older pack, some at a time."""
+    assert part.known is not None
+    moved = part.shard - part.known.shard
+    stop = part.known.rows.stop
+    for start in range(part.known.rows.start, stop, _CHUNK_ROWS):
+        end = min(start + _CHUNK_ROWS, stop)
+        block = {name: column[start:end] for name, column in old.columns().items()}
+        block["shard"] = block["shard"] + np.int32(moved)
+        block["tar"] = np.where(block["tar"] < 0, block["tar"], block["tar"] + np.int32(moved))
+        data = [old.row_bytes(i) or b"" for i in range(start, end)] if old.entry.embedded else None
+        spool.append(block, None if data is None else b"".join(data))

@@ -1,0 +1,162 @@
+"""What a pack says of itself: its leaves, their shards, and how its data changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "DIGESTS_KEY",
+    "LEAVES_KEY",
+    "PACK_VERSION",
+    "SHARDS_KEY",
+    "VERSION_KEY",
+    "Change",
+    "LeafEntry",
+    "ShardTable",
+    "decode_leaves",
+    "decode_shards",
+    "encode_leaves",
+    "encode_shards",
+]
+
+PACK_VERSION: Final = b"1"
+VERSION_KEY: Final = b"playhead.pack"
+LEAVES_KEY: Final = b"playhead.leaves"
+SHARDS_KEY: Final = b"playhead.shards"
+DIGESTS_KEY: Final = b"playhead.digests"
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One rebuild of a leaf that found other content."""
+
+    fingerprint: str
+    """Of all rows before it."""
+    num_rows: int
+    """Before it."""
+    files: list[tuple[str, str]]
+    """Path and what changed there, bounded in number."""
+    more: int = 0
+    """Files that changed as well."""
+
+
+class LeafEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a leaf lies in its pack and what shaped it."""
+
+    key: str
+    """The key of the leaf that it was built for."""
+    source: str
+    """Identity of its files and of the options that shape its columns."""
+    type: str
+    """Input type."""
+    start: int
+    """First row."""
+    num_rows: int
+    """Rows."""
+    shard_start: int
+    """First entry of the shard table."""
+    num_shards: int
+    """Entries of the shard table."""
+    manifests: list[int]
+    """Places of its manifests among them; the archives of each follow it."""
+    embedded: bool = False
+    """Whether the rows' bytes are in the pack."""
+    options: dict[str, Any] = {}
+    """The options that shaped its columns."""
+    dropped: dict[str, int] = {}
+    """Rows left out, by reason."""
+    history: list[Change] = []
+    """Rebuilds, oldest first."""
+
+
+@dataclass(frozen=True)
+class ShardTable:
+    """The files of a leaf, manifests and archives; arrays have shape (S,)."""
+
+    paths: pa.StringArray
+    """Their paths, absolute."""
+    sizes: NDArray[np.int64]
+    """Bytes."""
+    mtimes_ns: NDArray[np.int64]
+    """Time of the last change, in nanoseconds since 1970."""
+    rows: NDArray[np.int64]
+    """Rows of the leaf that come from a manifest; 0 for archives."""
+    dropped: pa.StringArray
+    """JSON of the rows of a manifest that were left out, by reason; null where there are none."""
+
+    @cached_property
+    def uris(self) -> list[str]:
+        """Their paths, absolute."""
+        return self.paths.to_pylist()
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def slice(self, start: int, count: int) -> ShardTable:
+        """Return `count` entries from `start` on."""
+        end = start + count
+        return ShardTable(
+            self.paths.slice(start, count),
+            self.sizes[start:end],
+            self.mtimes_ns[start:end],
+            self.rows[start:end],
+            self.dropped.slice(start, count),
+        )
+
+
+def encode_leaves(leaves: Sequence[LeafEntry]) -> bytes:
+    """Write the table of leaves as JSON."""
+    return msgspec.json.encode(leaves)
+
+
+def decode_leaves(data: bytes) -> list[LeafEntry]:
+    """Read the table of leaves."""
+    return msgspec.json.decode(data, type=list[LeafEntry])
+
+
+def encode_shards(tables: Sequence[ShardTable]) -> bytes:
+    """Write shard tables end to end as an Arrow stream."""
+    batch = pa.record_batch(
+        {
+            "uri": _joined_strings([table.paths for table in tables]),
+            "size": _joined([table.sizes for table in tables]),
+            "mtime_ns": _joined([table.mtimes_ns for table in tables]),
+            "rows": _joined([table.rows for table in tables]),
+            "dropped": _joined_strings([table.dropped for table in tables]),
+        }
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def decode_shards(data: bytes) -> ShardTable:
+    """Read a shard table."""
+    with pa.ipc.open_stream(data) as reader:
+        batch = reader.read_next_batch()
+    return ShardTable(
+        batch.column("uri"),
+        batch.column("size").to_numpy(),
+        batch.column("mtime_ns").to_numpy(),
+        batch.column("rows").to_numpy(),
+        batch.column("dropped"),
+    )
+
+
+def _joined(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+
+
+def _joined_strings(arrays: Sequence[pa.StringArray]) -> pa.StringArray:
+    return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())

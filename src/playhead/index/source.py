@@ -1,0 +1,165 @@
+"""The files that an index is made from: whether they changed, and their lines in blocks."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
+
+from playhead.errors import BuildError, DataError, NotSupportedError, SourceNotFoundError
+from playhead.paths import scheme
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = [
+    "BLOCK_BYTES",
+    "LineBlock",
+    "Stamp",
+    "check_unchanged",
+    "is_compressed",
+    "read_lines",
+    "stamp",
+    "stamps",
+]
+
+BLOCK_BYTES: Final = 4 << 20
+"""Bytes of lines that are held at a time."""
+
+_MAX_LINE_BYTES = 256 << 20
+_BOM = b"\xef\xbb\xbf"
+_COMPRESSED = (".gz", ".bz2", ".xz", ".lz4", ".zst")
+_MANY_FILES = 256
+_STAT_THREADS = 16
+
+
+class Stamp(NamedTuple):
+    """What tells that a file changed."""
+
+    size: int
+    """Bytes."""
+    mtime_ns: int
+    """Time of the last change, in nanoseconds since 1970."""
+
+
+class LineBlock(NamedTuple):
+    """Whole lines of a file, in order."""
+
+    data: bytes
+    """Their bytes; only the file's last line may lack its end."""
+    offset: int
+    """Byte of the first one in the file, decompressed."""
+    first_line: int
+    """Number of lines before it."""
+
+
+def stamp(path: str) -> Stamp:
+    """Read a file's size and time.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If it does not exist.
+    NotSupportedError
+        If it is not local.
+    """
+    if scheme(path):
+        raise NotSupportedError(
+            "files that are not local are not supported yet", where=path, fix="Copy it to a disk"
+        )
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - there are a hundred thousand of them
+    except (FileNotFoundError, NotADirectoryError):
+        raise SourceNotFoundError(
+            "the file does not exist", where=path, fix="Correct the path in the config"
+        ) from None
+    return Stamp(stat.st_size, stat.st_mtime_ns)
+
+
+def stamps(paths: Sequence[str]) -> list[Stamp]:
+    """Read the sizes and times of many files, side by side where they are very many."""
+    if len(paths) < _MANY_FILES:
+        return [stamp(path) for path in paths]
+    with ThreadPoolExecutor(_STAT_THREADS) as pool:
+        return list(pool.map(stamp, paths, chunksize=64))
+
+
+def check_unchanged(path: str, before: Stamp) -> None:
+    """Compare a file with what it was when its reading began.
+
+    Raises
+    ------
+    BuildError
+        If it changed.
+    """
+    after = stamp(path)
+    if after != before:
+        raise BuildError(
+            f"the file changed while it was read ({before.size} bytes, then {after.size})",
+            where=path,
+            fix="Index it again when nobody writes to it",
+        )
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a manifest's rows can only be read from its start, by its suffix.
+
+    Examples
+    --------
+    >>> is_compressed("cuts.jsonl.gz"), is_compressed("cuts.jsonl")
+    (True, False)
+    """
+    return path.endswith(_COMPRESSED)
+
+
+def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
+    r"""Read a file's lines in blocks of about `block_bytes`, without its byte order mark.
+
+    Lines end with ``\n`` alone; a ``\r`` before it stays.
+
+    Raises
+    ------
+    DataError
+        If a line is longer than 256 MiB, or the file cannot be decompressed.
+    NotSupportedError
+        If it is compressed by something else than gzip.
+    """
+    pending, offset, lines = b"", 0, 0
+    with _open(path) as file:
+        while True:
+            try:
+                piece = file.read(block_bytes)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise DataError(
+                    f"the file cannot be decompressed: {error}", where=path, fix="Write it again"
+                ) from None
+            if offset == 0 and not pending and piece.startswith(_BOM):
+                piece, offset = piece[len(_BOM) :], len(_BOM)
+            end = piece.rfind(b"\n") + 1 if piece else 0
+            whole = pending + piece[:end] if end or not piece else b""
+            if whole:
+                yield LineBlock(whole, offset, lines)
+                offset += len(whole)
+                lines += whole.count(b"\n")
+            pending = piece[end:] if end or not piece else pending + piece
+            if not piece:
+                return
+            if len(pending) > _MAX_LINE_BYTES:
+                raise DataError(
+                    f"the line is longer than {_MAX_LINE_BYTES >> 20} MiB",
+                    where=f"{path}:{lines + 1}, byte {offset}",
+                    fix="Write one JSON object on each line",
+                )
+
+
+def _open(path: str) -> IO[bytes]:
+    if not is_compressed(path):
+        return Path(path).open("rb")
+    if path.endswith(".gz"):
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    raise NotSupportedError(
+        "a manifest can be compressed by gzip only", where=path, fix="Decompress it"
+    )
