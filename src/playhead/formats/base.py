@@ -1,9 +1,9 @@
-"""What an input type has to say of its files and rows; everything else is the same for all types."""
+"""What an input type has to say of its files and rows; all else is the same for all types."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from playhead.errors import ManifestError
 
@@ -29,7 +29,8 @@ class SourcePair:
     """The shard number of each archive, where several serve one manifest by `shard_id`."""
 
 
-class Unmeasured(NamedTuple):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unmeasured:
     """A row that does not say how long it is."""
 
     index: int

@@ -78,7 +78,7 @@ class LhotseCuts:
         """One source a manifest, in declared order."""
         return [SourcePair(manifest=path) for path in leaf.paths["cuts"]]
 
-    def columns(self, leaf: Leaf, pair: SourcePair, block: bytes) -> RowColumns:
+    def columns(self, leaf: Leaf, pair: SourcePair, block: bytes) -> RowColumns:  # noqa: ARG002 - the protocol's
         """Read a block of rows; `Format.columns`."""
         rows = decode_block(_DECODER, _Cut, block)
         kept: list[int] = []
@@ -102,7 +102,7 @@ class LhotseCuts:
             dropped={"_skipme": dropped} if dropped else {},
         )
 
-    def example(self, leaf: Leaf, place: Place, row: bytes, audio: bytes | None) -> Example:
+    def example(self, leaf: Leaf, place: Place, row: bytes, audio: bytes | None) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one row; `Format.example`.
 
         `audio` is not used: cuts name their files themselves.

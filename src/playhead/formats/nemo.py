@@ -127,7 +127,11 @@ class Nemo:
             tar=_routes(pair, rows),
             members=[member_name(name) for name in names] if pair.tars else None,
             unmeasured=[
-                Unmeasured(index, resolve_path(names[index], folder), rows[index].offset or 0.0)
+                Unmeasured(
+                    index=index,
+                    path=resolve_path(names[index], folder),
+                    start=rows[index].offset or 0.0,
+                )
                 for index in missing
             ],
             dropped={"_skipme": dropped} if dropped else {},

@@ -102,7 +102,7 @@ def _number(pattern: re.Pattern[str], path: str, leaf: str) -> int:
 
 
 def _occurrences(numbers: list[int]) -> list[tuple[int, int]]:
-    """Number each number's appearances: (number, how often it came before)."""
+    """Give each number with how often it came before."""
     seen: Counter[int] = Counter()
     keys: list[tuple[int, int]] = []
     for number in numbers:

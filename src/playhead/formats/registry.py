@@ -15,13 +15,13 @@ __all__ = ["format_names", "get_format", "register"]
 
 _FORMATS: dict[str, Format] = {}
 
-FormatType = TypeVar("FormatType", bound="type[Format]")
+FormatType = TypeVar("FormatType", bound="Format")
 
 
-def register(*names: str) -> Callable[[FormatType], FormatType]:
+def register(*names: str) -> Callable[[type[FormatType]], type[FormatType]]:
     """Make a class the reader of the input types `names`."""
 
-    def add(cls: FormatType) -> FormatType:
+    def add(cls: type[FormatType]) -> type[FormatType]:
         reader = cls()
         for name in names:
             _FORMATS[name] = reader

@@ -129,7 +129,7 @@ def resolve_path(path: str, folder: str) -> str:
 
 
 def _plain(message: str) -> str:
-    """A type error of a block as that of a row: without the row's number in the block."""
+    """Say a type error of a block as that of a row, without its number in the block."""
     head, at, path = message.partition(" - at `$")
     field = path.rstrip("`").lstrip("[0123456789]").lstrip(".")
     if not at:

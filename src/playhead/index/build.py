@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from playhead.errors import PlayheadError, StaleIndexError
 from playhead.index.build_demand import demand_indexes
 from playhead.index.build_pace import PATIENCE_SECONDS, Pace, Progress, part_cost
-from playhead.index.build_pack import PackSettings, build_pack
+from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
+from playhead.index.build_scan import Rows, scan
 from playhead.index.build_target import (
     PACK_FOLDER,
     Target,
@@ -23,13 +22,13 @@ from playhead.index.build_target import (
     targets,
     why_stale,
 )
-from playhead.index.build_workers import new_pool
+from playhead.index.build_workers import scan_plans
 from playhead.index.lock import build_lock
 from playhead.index.pack import LeafPack, Pack, PackVersionError, open_pack
 from playhead.index.source import stamps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from playhead.blend.leaf import Leaf
 
@@ -100,26 +99,33 @@ def build_packs(
         One for each pack; those that failed say why, and the others are built all the same.
     """
     pace = Pace(None, _DEFAULT_COMMAND, progress)
-    todo = targets(
-        [leaf for leaf in leaves if leaf.options.index_pack is None], _under(indexes_root)
-    )
+    settings = PackSettings(embed_rows=embed_rows, skip_bad_rows=skip_bad_rows)
+    own = [leaf for leaf in leaves if leaf.options.index_pack is None]
+    todo = targets(own, _under(indexes_root))
+    results: dict[Path, PackResult] = {}
+    plans: list[PackPlan] = []
     for target in todo:
-        pace.add(_cost(target))
-    with new_pool(workers) if workers > 1 else nullcontext() as pool:
-        settings = PackSettings(
-            embed_rows=embed_rows, skip_bad_rows=skip_bad_rows, pool=pool, ahead=2 * workers
-        )
+        try:
+            old = None if force else _readable_pack(target.path)
+            if old is not None and _is_done(target, old, embed=embed_rows):
+                results[target.path] = _result(target, "fresh", old, None)
+                continue
+            plan = plan_pack(target, old, settings)
+        except PlayheadError as error:
+            results[target.path] = _result(target, "failed", None, error)
+            continue
+        pace.add(sum(plan.costs))
+        plans.append(plan)
 
-        def build(target: Target) -> PackResult:
-            try:
-                built = _ensure(target, settings, pace, wait_seconds, force=force)
-                pack = open_pack(target.path)
-            except PlayheadError as error:
-                return _result(target, "failed", None, error)
-            return _result(target, "built" if built else "fresh", pack, None)
+    def write(plan: PackPlan, scans: Iterable[Iterator[Rows]]) -> None:
+        with build_lock(plan.target.path, wait_seconds=wait_seconds, on_wait=_log.warning):
+            write_plan(plan, scans, pace)
 
-        with ThreadPoolExecutor(workers) as threads:
-            return list(threads.map(build, todo))
+    for plan, error in scan_plans(plans, workers, write, _log.warning):
+        pack = open_pack(plan.target.path) if error is None else None
+        status = "built" if error is None else "failed"
+        results[plan.target.path] = _result(plan.target, status, pack, error)
+    return [results[target.path] for target in todo]
 
 
 def open_leaves(
@@ -170,15 +176,16 @@ def open_leaves(
     DataError
         If a source breaks its format.
     """
-    built = [leaf for leaf in leaves if leaf.options.index_pack is None]
-    todo = targets(built, pack_dir)
-    stale = [target for target in todo if _fresh_pack(target) is None]
+    own = [leaf for leaf in leaves if leaf.options.index_pack is None]
+    todo = targets(own, pack_dir)
+    stale = [target for target in todo if not _is_fresh(target)]
     pace = Pace(None if auto_index else patience_seconds, command, progress)
+    costs = [_cost(target) for target in stale]
+    pace.add(sum(costs))
     for target in stale:
         demand_indexes(target, command)
-        pace.add(_cost(target))
-    for target in stale:
-        _ensure(target, PackSettings(), pace, wait_seconds, force=False)
+    for target, cost in zip(stale, costs, strict=True):
+        _ensure(target, cost, pace, wait_seconds)
     homes = {member.source: target.path for target in todo for member in target.members}
     packs = {path: open_pack(path) for path in set(homes.values())}
     opened: list[LeafPack] = []
@@ -191,26 +198,26 @@ def open_leaves(
     return opened
 
 
-def _ensure(
-    target: Target, settings: PackSettings, pace: Pace, wait_seconds: float, *, force: bool
-) -> bool:
-    """Make a pack fresh; whether that took building it."""
-    if not force and _fresh_pack(target) is not None:
-        pace.skip(_cost(target))
-        return False
+def _ensure(target: Target, cost: float, pace: Pace, wait_seconds: float) -> None:
+    """Make a pack fresh, or wait until another process has."""
     with build_lock(target.path, wait_seconds=wait_seconds, on_wait=_log.warning):
-        if not force and _fresh_pack(target) is not None:
-            pace.skip(_cost(target))
-            return False
-        old = None if force else _readable_pack(target.path)
-        build_pack(target, old, settings, pace)
-    return True
+        if _is_fresh(target):
+            pace.skip(cost)
+            return
+        plan = plan_pack(target, _readable_pack(target.path), PackSettings())
+        pace.skip(cost - sum(plan.costs))
+        write_plan(plan, map(scan, plan.tasks), pace)
 
 
-def _fresh_pack(target: Target) -> Pack | None:
-    """Return the pack if it is up to date."""
+def _is_fresh(target: Target) -> bool:
     pack = _readable_pack(target.path)
-    return pack if pack is not None and target_is_fresh(target, pack) else None
+    return pack is not None and target_is_fresh(target, pack)
+
+
+def _is_done(target: Target, pack: Pack, *, embed: bool) -> bool:
+    """Whether a pack is up to date and has its rows embedded if that is wanted."""
+    embedded = not embed or all(entry.embedded for entry in pack.leaves)
+    return embedded and target_is_fresh(target, pack)
 
 
 def _readable_pack(path: Path) -> Pack | None:

@@ -28,7 +28,7 @@ class Progress(Protocol):
     """What is told of the work while it goes on."""
 
     def __call__(self, what: str, done: float, total: float) -> None:
-        """`what` is read; `done` of `total` estimated seconds of work are over."""
+        """Hear that `what` is read, and that `done` of `total` estimated seconds are over."""
         ...
 
 
@@ -111,6 +111,6 @@ def _spoken(seconds: float) -> str:
     >>> _spoken(90), _spoken(600), _spoken(8000)
     ('90 s', '10 min', '2.2 h')
     """
-    if seconds < 120:  # noqa: PLR2004 - two minutes
+    if seconds < 120:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004 - two hours
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

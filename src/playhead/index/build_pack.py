@@ -15,21 +15,19 @@ from playhead.index.build_history import history
 from playhead.index.build_pace import part_cost
 from playhead.index.build_parts import Part, parts
 from playhead.index.build_scan import Rows, ScanTask
-from playhead.index.build_workers import scan_all
 from playhead.index.columns import COLUMNS, ColumnSpool, block_digests, prefix_fingerprint
 from playhead.index.pack_table import LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
 from playhead.index.source import is_compressed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import ProcessPoolExecutor
+    from collections.abc import Iterable, Iterator
 
     from playhead.index.build_pace import Pace
     from playhead.index.build_target import LeafSources, Target
     from playhead.index.pack import LeafPack, Pack
 
-__all__ = ["PackSettings", "build_pack"]
+__all__ = ["PackPlan", "PackSettings", "plan_pack", "write_plan"]
 
 _CHUNK_ROWS = 1 << 18
 
@@ -42,10 +40,6 @@ class PackSettings:
     """Put the rows' bytes into the pack, also those of manifests that are not compressed."""
     skip_bad_rows: bool = False
     """Count rows that cannot be used rather than raise."""
-    pool: ProcessPoolExecutor | None = None
-    """Processes that scan; this one if None."""
-    ahead: int = 1
-    """Manifests that are scanned ahead of the one that is written."""
 
 
 class _Leaf(NamedTuple):
@@ -57,10 +51,22 @@ class _Leaf(NamedTuple):
     embed: bool
 
 
-def build_pack(
-    target: Target, old: Pack | None, settings: PackSettings, pace: Pace
-) -> list[LeafEntry]:
-    """Write a pack and return its table of leaves.
+@dataclass(frozen=True, kw_only=True)
+class PackPlan:
+    """What must be read to make a pack."""
+
+    target: Target
+    """The pack and its leaves."""
+    leaves: list[_Leaf]
+    """Its leaves, manifest by manifest."""
+    tasks: list[ScanTask]
+    """The manifests that must be read, in the order of the pack."""
+    costs: list[float]
+    """Estimated seconds of each."""
+
+
+def plan_pack(target: Target, old: Pack | None, settings: PackSettings) -> PackPlan:
+    """Find out what must be read to make a pack.
 
     Parameters
     ----------
@@ -70,6 +76,27 @@ def build_pack(
         The pack that it replaces: manifests whose files are as they were then are not read again.
     settings
         How to make it.
+    """
+    leaves = [_leaf(sources, old, settings) for sources in target.members]
+    unread = [(leaf, part) for leaf in leaves for part in leaf.parts if part.known is None]
+    return PackPlan(
+        target=target,
+        leaves=leaves,
+        tasks=[_task(leaf, part, settings) for leaf, part in unread],
+        costs=[part_cost(part.stamps) for _, part in unread],
+    )
+
+
+def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> None:
+    """Write a pack.
+
+    Parameters
+    ----------
+    plan
+        What it is to hold.
+    scans
+        The rows of each of the plan's tasks; a task's counts are complete when its rows are used
+        up.
     pace
         Told of the work, all of which it already counts.
 
@@ -78,19 +105,12 @@ def build_pack(
     DataError, BuildError
         If a source cannot be used, changes meanwhile, or takes longer than `pace` allows.
     """
-    leaves = [_plan(sources, old, settings) for sources in target.members]
-    unread = [(leaf, part) for leaf in leaves for part in leaf.parts if part.known is None]
-    tasks = [_task(leaf, part, settings) for leaf, part in unread]
-    costs = [part_cost(part.stamps) for _, part in unread]
-    for leaf in leaves:
-        pace.skip(sum(part_cost(part.stamps) for part in leaf.parts if part.known is not None))
-    scans = scan_all(tasks, target.path.parent, settings.pool, settings.ahead)
-    work = zip(tasks, costs, scans, strict=True)
+    work = zip(plan.tasks, plan.costs, scans, strict=True)
     entries: list[LeafEntry] = []
     tables: list[ShardTable] = []
     digests: list[bytes] = []
-    with closing(ColumnSpool(target.path.parent)) as spool, closing(scans):
-        for leaf in leaves:
+    with closing(ColumnSpool(plan.target.path.parent)) as spool:
+        for leaf in plan.leaves:
             start = spool.num_rows
             table, dropped = _read(leaf, work, spool, pace)
             columns = {name: spool.column(name)[start:] for name in COLUMNS}
@@ -117,11 +137,10 @@ def build_pack(
             )
             tables.append(table)
             digests += blocks
-        write_pack(target.path, entries, tables, digests, spool)
-    return entries
+        write_pack(plan.target.path, entries, tables, digests, spool)
 
 
-def _plan(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Leaf:
+def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Leaf:
     previous = None if old is None else old.find(sources.leaf.key, sources.source)
     embed = (
         settings.embed_rows

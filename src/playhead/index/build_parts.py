@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
     from playhead.index.build_target import LeafSources
     from playhead.index.pack import LeafPack
 
-__all__ = ["BAD_ROW", "Known", "Part", "parts"]
+__all__ = ["BAD_ROW", "BLANK_LINE", "Known", "Part", "parts"]
 
 BAD_ROW = "bad row"
 """The reason under which rows that cannot be used are counted."""
+
+BLANK_LINE = "blank line"
+"""The reason under which lines that hold nothing are counted."""
 
 
 class Known(NamedTuple):
@@ -85,7 +89,7 @@ def _known(leaf: LeafPack) -> dict[tuple[tuple[str, Stamp], ...], Known]:
     dropped: list[str | None] = table.dropped.to_pylist()
     starts = [*leaf.entry.manifests, len(table)]
     known: dict[tuple[tuple[str, Stamp], ...], Known] = {}
-    for shard, end in zip(starts, starts[1:], strict=False):
+    for shard, end in pairwise(starts):
         files = tuple(zip(table.uris[shard:end], stored[shard:end], strict=True))
         said = dropped[shard]
         rows = slice(ends[shard] - int(table.rows[shard]), ends[shard])

@@ -11,7 +11,7 @@ import numpy as np
 from playhead.errors import ManifestError
 from playhead.formats import BadRowError, get_format
 from playhead.index.build_measure import measure
-from playhead.index.build_parts import BAD_ROW
+from playhead.index.build_parts import BAD_ROW, BLANK_LINE
 from playhead.index.build_tars import ArchiveIndex
 from playhead.index.columns import COLUMNS, Block
 from playhead.index.source import check_unchanged, read_lines, stamp
@@ -59,19 +59,30 @@ class ScanTask:
     """Rows left out, by reason; complete when the task is done."""
 
 
-@dataclass(kw_only=True)
-class _Lines:
-    """Lines of one block that are not blank."""
+class _Run(NamedTuple):
+    """Consecutive lines, none of them blank, of a file from which blank ones may be left out."""
 
-    lines: list[bytes]
+    data: bytes
+    """Their bytes; one byte lies between two lines."""
     numbers: NDArray[np.int64]
+    """Number of each line in the file, from 0."""
     offsets: NDArray[np.int64]
+    """Byte of each line in the file."""
+    sizes: NDArray[np.int64]
+    """Bytes of each line."""
+    position: int
+    """Bytes of the file up to the end of the block."""
 
-    def part(self, start: int, stop: int) -> _Lines:
-        return _Lines(
-            lines=self.lines[start:stop],
-            numbers=self.numbers[start:stop],
-            offsets=self.offsets[start:stop],
+    def part(self, start: int, stop: int) -> _Run:
+        ends = np.cumsum(self.sizes + 1)
+        first = int(ends[start - 1]) if start else 0
+        at = slice(start, stop)
+        return _Run(
+            self.data[first : int(ends[stop - 1])],
+            self.numbers[at],
+            self.offsets[at],
+            self.sizes[at],
+            self.position,
         )
 
 
@@ -101,61 +112,57 @@ def _scan_block(task: ScanTask, archives: ArchiveIndex, block: LineBlock) -> Ite
     if not block.data.endswith(b"\n"):
         ends = np.append(ends, len(block.data))
     starts = np.concatenate([[0], ends[:-1] + 1])
-    position = block.offset + len(block.data)
+    numbers = block.first_line + np.arange(len(starts))
+    run = _Run(
+        block.data,
+        numbers,
+        block.offset + starts,
+        ends - starts,
+        block.offset + len(block.data),
+    )
     try:
-        yield _read(task, archives, block.data, block.offset + starts, ends - starts, position)
+        yield _read(task, archives, run)
     except BadRowError:
-        pass
-    else:
-        return
-    lines = block.data.split(b"\n")[: len(starts)]
-    full = np.array([not line.isspace() and line != b"" for line in lines], np.bool_)
-    task.dropped["blank line"] += int((~full).sum())
-    yield from _read_lines(
-        task,
-        archives,
-        _Lines(
-            lines=[line for line, keep in zip(lines, full.tolist(), strict=True) if keep],
-            numbers=(block.first_line + np.arange(len(lines)))[full],
-            offsets=(block.offset + starts)[full],
-        ),
-        position,
+        # Blank lines are the common cause; only if there is another must the lines be halved.
+        yield from _read_halves(task, archives, _without_blanks(task, run))
+
+
+def _without_blanks(task: ScanTask, run: _Run) -> _Run:
+    lines = run.data.split(b"\n")[: len(run.sizes)]
+    full = np.array([line != b"" and not line.isspace() for line in lines], np.bool_)
+    task.dropped[BLANK_LINE] += int((~full).sum())
+    return run._replace(
+        data=b"\n".join(line for line, keep in zip(lines, full.tolist(), strict=True) if keep),
+        numbers=run.numbers[full],
+        offsets=run.offsets[full],
+        sizes=run.sizes[full],
     )
 
 
-def _read_lines(
-    task: ScanTask, archives: ArchiveIndex, lines: _Lines, position: int
-) -> Iterator[Rows]:
+def _read_halves(task: ScanTask, archives: ArchiveIndex, run: _Run) -> Iterator[Rows]:
     """Read lines; where they cannot be read together, halve them down to the bad ones."""
-    if not lines.lines:
+    num_lines = len(run.sizes)
+    if num_lines == 0:
         return
-    sizes = np.array([len(line) for line in lines.lines], np.int64)
     try:
-        yield _read(task, archives, b"\n".join(lines.lines), lines.offsets, sizes, position)
+        yield _read(task, archives, run)
     except BadRowError as error:
-        if len(lines.lines) == 1:
-            if not task.skip_bad_rows:
-                raise _placed(task, lines, error) from None
-            task.dropped[BAD_ROW] += 1
-            return
+        if num_lines == 1 and not task.skip_bad_rows:
+            raise _placed(task, run, error) from None
     else:
         return
-    middle = len(lines.lines) // 2
-    yield from _read_lines(task, archives, lines.part(0, middle), position)
-    yield from _read_lines(task, archives, lines.part(middle, len(lines.lines)), position)
+    if num_lines == 1:
+        task.dropped[BAD_ROW] += 1
+        return
+    middle = num_lines // 2
+    yield from _read_halves(task, archives, run.part(0, middle))
+    yield from _read_halves(task, archives, run.part(middle, num_lines))
 
 
-def _read(
-    task: ScanTask,
-    archives: ArchiveIndex,
-    data: bytes,
-    offsets: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    position: int,
-) -> Rows:
+def _read(task: ScanTask, archives: ArchiveIndex, lines: _Run) -> Rows:
     """Read a run of lines, all of which must be good."""
-    rows = get_format(task.leaf.type).columns(task.leaf, task.pair, data)
-    if rows.num_rows != len(offsets):
+    rows = get_format(task.leaf.type).columns(task.leaf, task.pair, lines.data)
+    if rows.num_rows != len(lines.sizes):
         raise BadRowError(
             "the line is not one JSON object", fix="Write one JSON object on each line"
         )
@@ -165,8 +172,8 @@ def _read(
         "rate": rows.rate,
         "channels": rows.channels,
         "shard": np.full(len(rows.kept), task.first_shard, np.int32),
-        "row_offset": offsets[rows.kept],
-        "row_size": sizes[rows.kept],
+        "row_offset": lines.offsets[rows.kept],
+        "row_size": lines.sizes[rows.kept],
         "tar": np.where(rows.tar < 0, -1, rows.tar + (task.first_shard + 1)),
         "audio_offset": np.zeros(len(rows.kept), np.int64),
         "audio_size": np.zeros(len(rows.kept), np.int64),
@@ -182,21 +189,19 @@ def _read(
     task.dropped.update(rows.dropped)
     return Rows(
         {name: np.ascontiguousarray(columns[name], dtype) for name, dtype in COLUMNS.items()},
-        _cut(data, offsets, sizes, rows.kept) if task.embed else None,
-        position,
+        _cut(lines.data, lines.sizes, rows.kept) if task.embed else None,
+        lines.position,
     )
 
 
-def _cut(
-    data: bytes, offsets: NDArray[np.int64], sizes: NDArray[np.int64], kept: NDArray[np.int64]
-) -> bytes:
+def _cut(data: bytes, sizes: NDArray[np.int64], kept: NDArray[np.int64]) -> bytes:
     """Cut the kept rows out of their lines, which follow each other with one byte between."""
     starts = np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])[kept]
     ends = (starts + sizes[kept]).tolist()
     return b"".join(data[start:end] for start, end in zip(starts.tolist(), ends, strict=True))
 
 
-def _placed(task: ScanTask, line: _Lines, error: BadRowError) -> ManifestError:
+def _placed(task: ScanTask, line: _Run, error: BadRowError) -> ManifestError:
     where = f"{task.pair.manifest}:{int(line.numbers[0]) + 1}, byte {int(line.offsets[0])}"
     fix = f"{error.fix}, or leave such rows out with `playhead index --skip-bad-rows`"
     return ManifestError(error.what, where=f"leaf {task.leaf.name}, {where}", fix=fix)

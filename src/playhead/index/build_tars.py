@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from playhead.formats import BadRowError
-from playhead.index.tar import scan_tar
+from playhead.index.tarhop import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,13 +39,16 @@ class TarIndex:
     """
 
     def __init__(self, path: str) -> None:
-        members = scan_tar(path)
-        hashes = _hashes(members.names)
-        order = np.argsort(hashes, kind="stable")
+        names, offset, size = array("q"), array("q"), array("q")
+        for member in Archive(path).hop():
+            names.append(_hash(member.name))
+            offset.append(member.payload)
+            size.append(member.size)
+        order = np.argsort(np.array(names, np.int64), kind="stable")
         self.path = path
-        self._hashes = hashes[order]
-        self._offset = members.payload[order]
-        self._size = members.size[order]
+        self._hashes = np.array(names, np.int64)[order]
+        self._offset = np.array(offset, np.int64)[order]
+        self._size = np.array(size, np.int64)[order]
         self._used = np.zeros(len(order), np.bool_)
         self._double = np.zeros(len(order), np.bool_)
         np.equal(self._hashes[1:], self._hashes[:-1], out=self._double[:-1])
@@ -62,7 +66,7 @@ class TarIndex:
         BadRowError
             If one is missing, or there are two of that name.
         """
-        wanted = _hashes(names)
+        wanted = np.array([_hash(name) for name in names], np.int64)
         at = np.searchsorted(self._hashes, wanted)
         found = np.minimum(at, max(len(self._hashes) - 1, 0))
         missing = self._hashes[found] != wanted if len(self._hashes) else np.ones(len(at), np.bool_)
@@ -102,7 +106,7 @@ class ArchiveIndex:
             If one is missing or ambiguous.
         """
         offset, size = np.zeros(len(tar), np.int64), np.zeros(len(tar), np.int64)
-        for number in np.unique(tar).tolist():
+        for number in sorted({int(number) for number in tar}):
             index = self._tars.get(number)
             if index is None:
                 index = self._tars[number] = TarIndex(self._paths[number])
@@ -116,6 +120,6 @@ class ArchiveIndex:
         return sum(index.num_unused for index in self._tars.values())
 
 
-def _hashes(names: Sequence[str]) -> NDArray[np.int64]:
-    """Hash names within this process; `tar` writes `./a` where others write `a`."""
-    return np.array([hash(name.removeprefix("./")) for name in names], np.int64)
+def _hash(name: str) -> int:
+    """Hash a name within this process; `tar` writes `./a` where others write `a`."""
+    return hash(name.removeprefix("./"))

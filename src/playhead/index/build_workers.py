@@ -1,91 +1,142 @@
-"""Scanning manifests in this process or in several."""
+"""Scanning the manifests of many packs in several processes."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import shutil
 import tempfile
-import threading
-import time
-from collections import Counter, deque
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from playhead.errors import WorkerError
+from playhead.errors import PlayheadError, WorkerError
 from playhead.index.build_scan import Rows, ScanTask, scan
 from playhead.index.columns import COLUMNS
+from playhead.index.lock import machine_name
+from playhead.index.pool import run_each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections import Counter
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-__all__ = ["new_pool", "scan_all"]
+    from numpy.typing import NDArray
+
+    from playhead.index.build_pack import PackPlan
+
+__all__ = ["scan_plans"]
 
 
-class _Scanned(NamedTuple):
-    """What a worker leaves: a file of columns and its counts."""
+class _Job(NamedTuple):
+    """One manifest, and the file that its columns go to."""
 
+    plan: int
+    task: ScanTask
     path: str
-    dropped: Counter[str]
 
 
-def new_pool(workers: int) -> ProcessPoolExecutor:
-    """Start worker processes that end when this one does, however it ends."""
-    # Forked children would inherit the build lock and keep it after their parent's death.
-    return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_follow_parent
-    )
+@dataclass(kw_only=True)
+class _Progress:
+    """A pack whose manifests are being scanned."""
+
+    folder: Path
+    missing: int
+    paths: list[str] = field(default_factory=list)
 
 
-def scan_all(
-    tasks: Sequence[ScanTask], folder: Path, pool: ProcessPoolExecutor | None, ahead: int
-) -> Iterator[Iterator[Rows]]:
-    """Scan manifests in order: for each task an iterator of its rows.
+def scan_plans(
+    plans: Sequence[PackPlan],
+    workers: int,
+    write: Callable[[PackPlan, Iterable[Iterator[Rows]]], None],
+    on_death: Callable[[str], None],
+) -> Generator[tuple[PackPlan, PlayheadError | None]]:
+    """Scan the manifests of packs, all of them side by side, and write each pack when it can be.
 
-    An iterator must be used up before the next is asked for; then the task's counts are complete.
+    Parameters
+    ----------
+    plans
+        The packs.
+    workers
+        Number of processes; this one alone if it is one.
+    write
+        Called with a pack and the rows of each of its tasks.
+    on_death
+        Told about workers that were killed and whose manifest is tried again.
 
-    Raises
+    Yields
     ------
-    WorkerError
-        If a worker is killed.
+    tuple
+        Each pack, and why it failed, or None.
     """
-    if pool is None:
-        yield from map(scan, tasks)
-        return
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".playhead-scan-") as scratch:
-        waiting = deque(enumerate(tasks))
-        running: deque[tuple[ScanTask, Future[_Scanned]]] = deque()
-        while waiting or running:
-            while waiting and len(running) < ahead:
-                number, task = waiting.popleft()
-                path = f"{scratch}/{number}"
-                running.append((task, pool.submit(_scan_to_file, task, path)))
-            task, future = running.popleft()
-            try:
-                result = future.result()
-            except BrokenProcessPool:
-                raise WorkerError(
-                    "a worker process was killed, most likely for want of memory",
-                    where=task.pair.manifest,
-                    fix="Index with fewer workers (--workers)",
-                ) from None
-            task.dropped.update(result.dropped)
-            yield _read_back(result.path)
-            Path(result.path).unlink()
+    progress = [_start(plan) for plan in plans]
+    try:
+        jobs = [
+            _Job(number, task, path)
+            for number, (plan, state) in enumerate(zip(plans, progress, strict=True))
+            for task, path in zip(plan.tasks, state.paths, strict=True)
+        ]
+        failed: set[int] = set()
+        for plan, state in zip(plans, progress, strict=True):
+            if state.missing == 0:
+                yield plan, _finish(plan, state, write)
+        for outcome in run_each(
+            _scan_to_file,
+            jobs,
+            workers=workers,
+            on_death=lambda job, why: on_death(f"{job.task.pair.manifest}: {why}"),
+        ):
+            job, plan = outcome.item, plans[outcome.item.plan]
+            state = progress[job.plan]
+            if job.plan in failed:
+                continue
+            if outcome.error is not None:
+                failed.add(job.plan)
+                yield plan, _placed(outcome.error, job)
+                continue
+            job.task.dropped.update(outcome.result or {})
+            state.missing -= 1
+            if state.missing == 0:
+                yield plan, _finish(plan, state, write)
+    finally:
+        for state in progress:
+            shutil.rmtree(state.folder, ignore_errors=True)
 
 
-def _scan_to_file(task: ScanTask, path: str) -> _Scanned:
-    with Path(path).open("wb") as file:
-        for rows in scan(task):
+def _start(plan: PackPlan) -> _Progress:
+    parent = plan.target.path.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(parent)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
+    paths = [str(folder / str(number)) for number in range(len(plan.tasks))]
+    return _Progress(folder=folder, missing=len(plan.tasks), paths=paths)
+
+
+def _finish(
+    plan: PackPlan,
+    state: _Progress,
+    write: Callable[[PackPlan, Iterable[Iterator[Rows]]], None],
+) -> PlayheadError | None:
+    try:
+        write(plan, map(_read_back, state.paths))
+    except PlayheadError as error:
+        return error
+    finally:
+        shutil.rmtree(state.folder, ignore_errors=True)
+    return None
+
+
+def _scan_to_file(job: _Job) -> Counter[str]:
+    """Scan a manifest in a worker: leave its columns in a file, return what was left out."""
+    with Path(job.path).open("wb") as file:
+        for rows in scan(job.task):
             for name in COLUMNS:
                 np.save(file, rows.columns[name], allow_pickle=False)
-            data = np.frombuffer(rows.data or b"", np.uint8)
-            np.save(file, data, allow_pickle=False)
+            np.save(file, np.frombuffer(rows.data or b"", np.uint8), allow_pickle=False)
             np.save(file, np.array(rows.position), allow_pickle=False)
-    return _Scanned(path, task.dropped)
+    return job.task.dropped
 
 
 def _read_back(path: str) -> Iterator[Rows]:
@@ -97,16 +148,27 @@ def _read_back(path: str) -> Iterator[Rows]:
             yield Rows(columns, data, int(_load(file)))
 
 
-def _load(file: IO[bytes]) -> np.ndarray:
+def _load(file: IO[bytes]) -> NDArray[Any]:
     return np.load(file, allow_pickle=False)
 
 
-def _follow_parent() -> None:
-    parent = os.getppid()
+def _placed(error: PlayheadError, job: _Job) -> PlayheadError:
+    """Name the manifest of a worker that died; other errors name theirs."""
+    if isinstance(error, WorkerError):
+        return WorkerError(str(error), where=job.task.pair.manifest)
+    return error
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
 
-    threading.Thread(target=watch, name="playhead-parent", daemon=True).start()
+def _prefix() -> str:
+    return f".playhead-scan-{zlib.crc32(machine_name().encode()):08x}-"
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what killed processes of this machine left."""
+    for scratch in folder.glob(f"{_prefix()}*"):
+        pid = scratch.name.removeprefix(_prefix()).partition("-")[0]
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                shutil.rmtree(scratch, ignore_errors=True)

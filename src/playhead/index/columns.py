@@ -54,7 +54,8 @@ class ColumnSpool:
         self.folder = folder
         self.num_rows = 0
         self._files: dict[str, IO[bytes]] = {
-            name: tempfile.TemporaryFile(dir=folder) for name in (*COLUMNS, "row")
+            name: tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
+            for name in (*COLUMNS, "row")
         }
 
     def append(self, block: Mapping[str, NDArray], data: bytes | None = None) -> None:

@@ -16,9 +16,9 @@ import msgspec
 from playhead.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
-__all__ = ["BEAT_SECONDS", "STALE_SECONDS", "build_lock"]
+__all__ = ["BEAT_SECONDS", "STALE_SECONDS", "build_lock", "machine_name"]
 
 BEAT_SECONDS: Final = 1.0
 """How often the holder says that it lives."""
@@ -44,7 +44,7 @@ def build_lock(
     wait_seconds: float,
     stale_seconds: float = STALE_SECONDS,
     on_wait: Callable[[str], None] | None = None,
-) -> Iterator[None]:
+) -> Generator[None]:
     """Hold the lock of a pack.
 
     On one machine the kernel decides: a lock is free as soon as its process is dead, however it
@@ -70,7 +70,9 @@ def build_lock(
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(f"{path}.lock", thread_local=False)
     holder_path = Path(f"{path}.holder")
-    _acquire(lock, holder_path, path, wait_seconds, stale_seconds, on_wait)
+    wait = _Wait(path, holder_path, wait_seconds, stale_seconds, on_wait)
+    while not _acquire(lock, wait):
+        wait.pause()
     stop = threading.Event()
     holder_path.write_bytes(msgspec.json.encode(_self()))
     beat = threading.Thread(
@@ -87,65 +89,74 @@ def build_lock(
         lock.release()
 
 
-def _acquire(
-    lock: filelock.BaseFileLock,
-    holder_path: Path,
-    path: Path,
-    wait_seconds: float,
-    stale_seconds: float,
-    on_wait: Callable[[str], None] | None,
-) -> None:
-    started = time.monotonic()
-    me = _self()
-    silence = _Silence(holder_path)
-    said = False
-    while True:
-        holder, silent = silence.look()
-        held = _try(lock)
-        free = holder is None or silent >= stale_seconds
-        if held is not False and (free or (held is True and holder.machine == me.machine)):
+class _Wait:
+    """One process's wait for a lock."""
+
+    def __init__(
+        self,
+        path: Path,
+        holder_path: Path,
+        wait_seconds: float,
+        stale_seconds: float,
+        on_wait: Callable[[str], None] | None,
+    ) -> None:
+        self._path = path
+        self._holder_path = holder_path
+        self._wait_seconds = wait_seconds
+        self._stale_seconds = stale_seconds
+        self._on_wait = on_wait
+        self._started = self._beat_at = time.monotonic()
+        self._beat: int | None = None
+        self.holder: _Holder | None = None
+        self.silent = False
+
+    def look(self) -> None:
+        """Read who holds the lock, and whether it has been silent for too long by our own clock."""
+        try:
+            beat = self._holder_path.stat().st_mtime_ns
+            self.holder = msgspec.json.decode(self._holder_path.read_bytes(), type=_Holder)
+        except (OSError, msgspec.MsgspecError):
+            self.holder, self._beat = None, None
             return
-        if held is False and holder is not None and free and not _lives(holder, me):
-            # A lock that its dead holder's machine never gave back; two builders at once would
-            # only do the same work twice, as packs appear in one step.
-            return
-        if held is True:
-            lock.release()
-        if held is None and holder is not None and holder.machine == me.machine:
-            if not _lives(holder, me):
-                return
-        name = "another process" if holder is None else f"process {holder.pid} on {holder.host}"
-        waited = time.monotonic() - started
-        if waited > wait_seconds:
+        if beat != self._beat:
+            self._beat, self._beat_at = beat, time.monotonic()
+        self.silent = time.monotonic() - self._beat_at >= self._stale_seconds
+
+    def pause(self) -> None:
+        """Wait a little; say once for whom; give up when the time is over."""
+        waited = time.monotonic() - self._started
+        who = "another process"
+        if self.holder is not None:
+            who = f"process {self.holder.pid} on {self.holder.host}"
+        if waited > self._wait_seconds:
             raise BuildError(
-                f"waited {waited:.0f} s for {name}, which builds the pack",
-                where=str(path),
+                f"waited {waited:.0f} s for {who}, which builds the pack",
+                where=str(self._path),
                 fix="Look whether that process still works, end it if not, and start again",
             )
-        if on_wait is not None and not said and waited > BEAT_SECONDS:
-            on_wait(f"waiting for {name}, which builds {path}")
-            said = True
+        if self._on_wait is not None and waited > BEAT_SECONDS:
+            self._on_wait(f"waiting for {who}, which builds {self._path}")
+            self._on_wait = None
         time.sleep(_POLL_SECONDS)
 
 
-class _Silence:
-    """How long the holder's file has not been touched, by this machine's own clock."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen: int | None = None
-        self._since = time.monotonic()
-
-    def look(self) -> tuple[_Holder | None, float]:
-        """Read who holds the lock and for how long it has been silent."""
-        try:
-            touched = self._path.stat().st_mtime_ns
-            holder = msgspec.json.decode(self._path.read_bytes(), type=_Holder)
-        except (OSError, msgspec.MsgspecError):
-            return None, 0.0
-        if touched != self._seen:
-            self._seen, self._since = touched, time.monotonic()
-        return holder, time.monotonic() - self._since
+def _acquire(lock: filelock.BaseFileLock, wait: _Wait) -> bool:
+    """Take the lock if it is free or its holder is dead."""
+    wait.look()
+    holder, me = wait.holder, _self()
+    held = _try(lock)
+    mine = holder is not None and holder.machine == me.machine
+    if held is True:
+        # The kernel has spoken for this machine; a holder elsewhere may not share its locks.
+        if holder is None or mine or wait.silent:
+            return True
+        lock.release()
+        return False
+    if held is None:
+        return holder is None or wait.silent or (mine and not _lives(holder))
+    # A lock that its dead holder's machine never gave back. Two builders at once would only do the
+    # same work twice, as packs appear whole.
+    return holder is not None and wait.silent and not (mine and _lives(holder))
 
 
 def _try(lock: filelock.BaseFileLock) -> bool | None:
@@ -171,10 +182,8 @@ def _beat(path: Path, stop: threading.Event) -> None:
             os.utime(path)
 
 
-def _lives(holder: _Holder, me: _Holder) -> bool:
-    """Whether a process of this machine lives; others are judged by their heartbeat alone."""
-    if holder.machine != me.machine:
-        return False
+def _lives(holder: _Holder) -> bool:
+    """Whether a process of this machine lives."""
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
@@ -185,10 +194,12 @@ def _lives(holder: _Holder, me: _Holder) -> bool:
 
 
 def _self() -> _Holder:
-    host = socket.gethostname()
-    # Process numbers mean nothing outside their namespace: a container is a machine of its own.
-    space = "/proc/self/ns/pid"
-    machine = host
+    return _Holder(machine=machine_name(), host=socket.gethostname(), pid=os.getpid())
+
+
+def machine_name() -> str:
+    """Name the place where a process number means something: a host, or a container of it."""
+    name = socket.gethostname()
     with suppress(OSError):
-        machine += " " + str(Path(space).readlink())
-    return _Holder(machine=machine, host=host, pid=os.getpid())
+        name += " " + str(Path("/proc/self/ns/pid").readlink())
+    return name

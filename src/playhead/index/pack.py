@@ -271,7 +271,7 @@ class Pack:
         """
         leaf = self.find(key, source)
         if leaf is None:
-            shown = ", ".join(self.keys[:5]) + (", …" if len(self.leaves) > 5 else "")  # noqa: PLR2004 - what fits a line
+            shown = ", ".join(self.keys[:5]) + (", …" if len(self.leaves) > 5 else "")
             raise IndexFileError(
                 f"the pack does not hold leaf {key} but {shown}", where=self.path, fix=_REBUILD
             )
