@@ -1,0 +1,188 @@
+"""The running link of a window, worked out again from the start of the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.errors import PlanError
+from playhead.plan.deal import LinkKey, deal, refused, without_refused
+from playhead.plan.draw import Source
+from playhead.plan.items import Items, accept, draw_items, interleaved
+from playhead.plan.roster import Roster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.plan.columns import LeafColumns
+    from playhead.plan.deal import Dealt
+    from playhead.plan.position import Link, Position
+    from playhead.plan.settings import Batching
+
+__all__ = ["Pool", "Running", "pool_of", "running_link", "source_of"]
+
+# More draws than this to find a sample that is accepted mean filters that accept next to nothing.
+_MOST_FURTHER_DRAWS = 1 << 24
+
+
+@dataclass(slots=True, eq=False)
+class Pool:
+    """What a link deals out, and what was drawn and handed out to come here."""
+
+    items: Items
+    """Samples that are to be dealt out, in canonical order."""
+    taken: NDArray[np.int64]
+    """Draws of each leaf since the start of the chain, shape (L,)."""
+    read: NDArray[np.int64]
+    """Samples of each leaf handed out by the links before, shape (L,)."""
+    windows: int
+    """Windows of the chain that were drawn."""
+    further: int = 0
+    """Draws beyond the windows made for the running link."""
+    dropped: dict[str, int] = field(default_factory=dict[str, int])
+    """Samples that filters and links dropped, by reason."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Running:
+    """The running link of a window, dealt out."""
+
+    source: Source
+    """The leaves."""
+    pool: Pool
+    """What it was dealt from."""
+    dealt: Dealt
+    """Its batches."""
+    key: LinkKey
+    """What it is keyed by."""
+
+
+def source_of(position: Position, leaves: Sequence[LeafColumns]) -> Source:
+    """The leaves of a position's window with their columns."""
+    by_key = {position.moved.get(leaf.key, leaf.key): leaf for leaf in leaves}
+    columns = [
+        by_key.get(key) if weight else None
+        for key, weight in zip(position.leaves, position.weights, strict=True)
+    ]
+    return Source(position=position, roster=Roster.of(position), columns=columns)
+
+
+def running_link(source: Source) -> Running:
+    """The running link of a position."""
+    position = source.position
+    pool = _empty_pool(source)
+    for number, link in enumerate(position.chain):
+        key = _link_key(source, number)
+        dealt = _deal(source, pool, link, key)
+        if number == len(position.chain) - 1:
+            return Running(source=source, pool=pool, dealt=dealt, key=key)
+        _hand_out(pool, dealt, link.steps)
+    raise AssertionError
+
+
+def pool_of(source: Source, links: int) -> Pool:
+    """What is left after so many links of a position, before anything is added."""
+    pool = _empty_pool(source)
+    for number, link in enumerate(source.position.chain[:links]):
+        dealt = _deal(source, pool, link, _link_key(source, number))
+        _hand_out(pool, dealt, link.steps)
+    return pool
+
+
+def _empty_pool(source: Source) -> Pool:
+    nothing = np.zeros(len(source.columns), dtype=np.int64)
+    return Pool(
+        items=draw_items(source, nothing, nothing), taken=nothing, read=nothing.copy(), windows=0
+    )
+
+
+def _link_key(source: Source, number: int) -> LinkKey:
+    roster = source.roster
+    return LinkKey(seed=roster.seed, window=roster.window, link=number, shuffle=roster.shuffle)
+
+
+def _deal(source: Source, pool: Pool, link: Link, key: LinkKey) -> Dealt:
+    shape = source.position.shape
+    parts = [pool.items]
+    for _ in range(link.add):
+        counts = source.roster.window_counts(pool.windows, pool.taken)
+        drawn = draw_items(source, pool.taken, counts)
+        if not shape.shuffle and not shape.finite:
+            drawn = interleaved(drawn, counts[source.roster.sequence])
+        parts.append(accept(drawn, shape.min_duration_us, shape.max_duration_us, pool.dropped))
+        pool.taken = pool.taken + counts
+        pool.windows += 1
+    pool.items = Items.joined([part for part in parts if len(part)] or parts[:1])
+    pool.further = 0
+
+    def fill(need: int, batching: Batching) -> Items:
+        return _further(source, pool, key.link, need, batching)
+
+    dealt = deal(pool.items, link.batching, key, fill)
+    for reason, count in dealt.dropped.items():
+        pool.dropped[reason] = pool.dropped.get(reason, 0) + count
+    return dealt
+
+
+def _hand_out(pool: Pool, dealt: Dealt, steps: int) -> None:
+    leaves = dealt.items.leaf[dealt.handed_out(steps)]
+    pool.read = pool.read + np.bincount(leaves, minlength=len(pool.read))
+    pool.items = dealt.remaining(steps)
+
+
+def _further(source: Source, pool: Pool, link: int, need: int, batching: Batching) -> Items:
+    """Draw beyond the windows until so many samples are accepted, or a finite pass is over."""
+    roster = source.roster
+    parts: list[Items] = []
+    found, chunk = 0, need
+    before = pool.taken
+    while found < need:
+        leaves = roster.further_leaves(link, before, pool.further, chunk)
+        if not len(leaves):
+            break
+        drawn = _in_order_of(leaves, source, pool.taken)
+        running = np.cumsum(_acceptable(drawn, source, batching))
+        used = min(int(np.searchsorted(running, need - found)) + 1, len(leaves))
+        part = drawn.chosen(slice(0, used))
+        parts.append(_kept(part, source, batching, pool.dropped))
+        found += int(running[used - 1])
+        pool.taken = pool.taken + np.bincount(leaves[:used], minlength=len(before))
+        pool.further += used
+        chunk *= 2
+        if pool.further > _MOST_FURTHER_DRAWS and not found:
+            raise PlanError(
+                f"of {pool.further} draws the filters and the batch limits accept none",
+                fix="Widen min_duration, max_duration, the bins or the limit",
+            )
+    return Items.joined(parts) if parts else pool.items.chosen(slice(0, 0))
+
+
+def _in_order_of(leaves: NDArray[np.int64], source: Source, taken: NDArray[np.int64]) -> Items:
+    """Draw once from each of a sequence of leaves."""
+    drawn = draw_items(source, taken, np.bincount(leaves, minlength=len(taken)).astype(np.int64))
+    rank = np.argsort(source.roster.sequence)[leaves]
+    place = np.empty(len(leaves), dtype=np.int64)
+    place[np.argsort(rank, kind="stable")] = np.arange(len(leaves))
+    return drawn.chosen(place)
+
+
+def _acceptable(items: Items, source: Source, batching: Batching) -> NDArray[np.bool_]:
+    shape = source.position.shape
+    good = np.ones(len(items), dtype=np.bool_)
+    if shape.min_duration_us is not None:
+        good &= items.length >= shape.min_duration_us
+    if shape.max_duration_us is not None:
+        good &= items.length <= shape.max_duration_us
+    for mask in refused(items.length, batching).values():
+        good &= ~mask
+    return good
+
+
+def _kept(items: Items, source: Source, batching: Batching, dropped: dict[str, int]) -> Items:
+    shape = source.position.shape
+    items = accept(items, shape.min_duration_us, shape.max_duration_us, dropped)
+    return without_refused(items, batching, dropped)

@@ -1,0 +1,180 @@
+"""Where batches begin in a row of samples, so that no batch exceeds the limit."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.plan.effort import effective_one
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["cut_by_class", "cut_evenly", "cut_fixed", "cut_running", "shrink", "split"]
+
+_MOST_CUTS = 14
+
+
+def cut_by_class(
+    ends: Sequence[int], efforts: Sequence[int], limit: int | None, max_samples: int
+) -> list[int]:
+    """Slice samples that lie class after class from long to short.
+
+    A batch takes as many samples as the longest of the class in which it starts allows, over class
+    borders: those that follow are shorter, so the limit is a hard bound and nothing is left over.
+
+    Parameters
+    ----------
+    ends
+        Where each class ends.
+    efforts
+        Effective length of the longest sample of each class (µs).
+    limit
+        Most that samples × longest effective length may be (µs); one sample is always allowed.
+    max_samples
+        Most samples of a batch.
+
+    Examples
+    --------
+    >>> cut_by_class([3, 9], [10, 5], 20, 4096)
+    [0, 2, 4, 8]
+    """
+    starts: list[int] = []
+    at = 0
+    for end, effort in zip(ends, efforts, strict=True):
+        if at >= end:
+            continue
+        size = max_samples if limit is None else max(1, min(limit // effort, max_samples))
+        starts.extend(range(at, end, size))
+        at = starts[-1] + size
+    return starts
+
+
+def cut_running(effort: NDArray[np.int64], limit: int | None, max_samples: int) -> list[int]:
+    """Slice samples in the order they come: a batch ends before it would exceed the limit.
+
+    Parameters
+    ----------
+    effort
+        Effective lengths (µs), shape (M,).
+    limit, max_samples
+        As for `cut_by_class`.
+    """
+    if limit is None:
+        return list(range(0, len(effort), max_samples))
+    starts: list[int] = []
+    effort = np.minimum(effort, limit + 1)
+    numbers = np.arange(1, max_samples + 1)
+    caps = np.clip(limit // effort, 1, max_samples).tolist()
+    at = 0
+    while at < len(effort):
+        starts.append(at)
+        longest = np.maximum.accumulate(effort[at : at + caps[at]])
+        longest *= numbers[: len(longest)]
+        # A product never falls from one sample to the next: those within the limit come first.
+        at += max(1, int(np.searchsorted(longest, limit, side="right")))
+    return starts
+
+
+def cut_evenly(samples: int, batches: int) -> list[int]:
+    """Slice samples into so many batches whose sizes differ by one at most."""
+    return [number * samples // batches for number in range(batches)]
+
+
+def cut_fixed(ends: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Slice samples that lie class after class from short to long into full batches per class.
+
+    What does not fill a batch of its class goes to the front of the next, whose samples are longer
+    and whose batches are not larger; only the very last batch may be smaller.
+
+    Parameters
+    ----------
+    ends
+        Where each class ends.
+    sizes
+        Samples of a batch of each class, not ascending.
+
+    Examples
+    --------
+    >>> cut_fixed([5, 8], [3, 2])
+    [0, 3, 5, 7]
+    """
+    starts: list[int] = []
+    at = 0
+    for end, size in zip(ends, sizes, strict=True):
+        full = (end - at) // size
+        starts.extend(range(at, at + full * size, size))
+        at += full * size
+    if ends and at < ends[-1]:
+        starts.append(at)
+    return starts
+
+
+def shrink(cut: Callable[[int], list[int]], limit: int, batches: int) -> list[int]:
+    """The cut with the most batches up to a number, at the limit or a lower one.
+
+    Lowering the limit a little spreads over all batches what it costs to make their number a
+    multiple of the step.
+
+    Parameters
+    ----------
+    cut
+        Gives the starts of batches under a limit (µs); a lower limit never gives fewer.
+    limit
+        The limit that must not be exceeded (µs).
+    batches
+        How many batches are wanted; not fewer than the limit itself gives.
+    """
+    best = cut(limit)
+    low, high, many = 0, limit, len(best)
+    for attempt in range(_MOST_CUTS):
+        if many == batches or high - low < 2:
+            break
+        # The number of batches goes about as one over the limit; halving is the safe way.
+        guess = high * many // batches if attempt % 2 == 0 else (low + high) // 2
+        guess = min(max(guess, low + 1), high - 1)
+        starts = cut(guess)
+        if len(starts) > batches:
+            low = guess
+        else:
+            best, high, many = starts, guess, len(starts)
+    return best
+
+
+def split(
+    starts: list[int], length_us: NDArray[np.int64], quadratic_us: int | None, batches: int
+) -> list[int]:
+    """Halve the costliest batch of two samples or more until there are so many batches.
+
+    Parameters
+    ----------
+    starts
+        Where batches begin.
+    length_us
+        Lengths (µs) of the samples in the order that is cut, shape (M,); at least `batches` many.
+    quadratic_us
+        Length that counts double.
+    batches
+        How many batches are wanted.
+    """
+    ends = [*starts[1:], len(length_us)]
+
+    def entry(start: int, end: int) -> tuple[int, int, int]:
+        longest = int(length_us[start:end].max())
+        return -(end - start) * effective_one(longest, quadratic_us), start, end
+
+    heap = [entry(start, end) for start, end in zip(starts, ends, strict=True) if end - start > 1]
+    heapq.heapify(heap)
+    found = list(starts)
+    while len(found) < batches:
+        _, start, end = heapq.heappop(heap)
+        middle = start + (end - start + 1) // 2
+        found.append(middle)
+        for part in ((start, middle), (middle, end)):
+            if part[1] - part[0] > 1:
+                heapq.heappush(heap, entry(*part))
+    return sorted(found)

@@ -1,0 +1,282 @@
+"""A pool of samples cut into batches and dealt into steps: everything that a link does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from playhead.plan.classes import class_by_bins, class_by_mass, set_apart
+from playhead.plan.cut import (
+    cut_by_class,
+    cut_evenly,
+    cut_fixed,
+    cut_running,
+    shrink,
+    split,
+)
+from playhead.plan.effort import effective, effective_one, longest_allowed
+from playhead.plan.items import Items
+from playhead.plan.keyed import Purpose, key, stream
+from playhead.plan.permute import ranges
+from playhead.plan.steps import deal_in_order, deal_keyed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from playhead.plan.settings import Batching
+
+__all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal", "refused", "without_refused"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkKey:
+    """What the random choices of a link are keyed by."""
+
+    seed: int
+    """The seed of the window."""
+    window: int
+    """Number of the first window of the chain."""
+    link: int
+    """Number of the link in the chain."""
+    shuffle: bool
+    """Whether anything is chosen at random at all."""
+
+    def of(self, purpose: Purpose, *words: int) -> int:
+        """A key of this link."""
+        return key(self.seed, purpose, self.window, self.link, *words)
+
+
+class Filler(Protocol):
+    """Draws beyond the windows of a link, so that its last step becomes full."""
+
+    def __call__(self, need: int, batching: Batching) -> Items:
+        """Up to so many further samples that `batching` does not refuse."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Dealt:
+    """Batches in the order in which they are handed out, as slices of `order`."""
+
+    items: Items
+    """The samples, shape (M,); repeated ones come last."""
+    num_real: int
+    """How many of them are not repeated."""
+    order: NDArray[np.int64]
+    """Numbers of samples, batch after batch as they were cut."""
+    first: NDArray[np.int64]
+    """Where each batch begins in `order`, shape (K,), step after step, slot after slot."""
+    size: NDArray[np.int64]
+    """Samples of each batch, shape (K,)."""
+    per_step: int
+    """Micro-batches of a step."""
+    dropped: dict[str, int] = field(default_factory=dict[str, int])
+    """Samples that this link refuses or leaves out, by reason."""
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps there are."""
+        return len(self.first) // self.per_step
+
+    def batch(self, step: int, slot: int) -> NDArray[np.int64]:
+        """Numbers of the samples of a batch."""
+        place = step * self.per_step + slot
+        start = int(self.first[place])
+        return self.order[start : start + int(self.size[place])]
+
+    def handed_out(self, steps: int) -> NDArray[np.int64]:
+        """Numbers of the samples of the first steps, without repeated ones."""
+        batches = slice(0, steps * self.per_step)
+        numbers = self.order[ranges(self.first[batches], self.size[batches])]
+        return numbers[numbers < self.num_real]
+
+    def remaining(self, steps: int) -> Items:
+        """The samples that are left after the first steps, in canonical order."""
+        left = np.ones(self.num_real, dtype=np.bool_)
+        left[self.handed_out(steps)] = False
+        return self.items.chosen(np.flatnonzero(left))
+
+
+def refused(length_us: NDArray[np.int64], batching: Batching) -> dict[str, NDArray[np.bool_]]:
+    """Which samples the batching options drop, by reason."""
+    masks: dict[str, NDArray[np.bool_]] = {}
+    if batching.sizes and batching.bins_us:
+        masks["above_last_bin"] = length_us > batching.bins_us[-1]
+    longest = longest_allowed(batching) if batching.oversize == "drop" else None
+    if longest is not None:
+        masks["oversize"] = length_us > longest
+    return masks
+
+
+def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
+    """Cut a pool into batches, a multiple of the step many, and deal these into steps.
+
+    Where a pool is too small to make a whole number of steps even from batches of one sample,
+    `fill` gives more; what a finite pass cannot give is made up for by repeating samples, or with
+    `drop_last` the step that is not full is left out.
+
+    Parameters
+    ----------
+    pool
+        Samples in canonical order.
+    batching
+        What they are cut with.
+    link
+        What random choices are keyed by.
+    fill
+        Gives further samples.
+    """
+    dropped: dict[str, int] = {}
+    pool = without_refused(pool, batching, dropped)
+    per_step = batching.micro_batches_per_step
+    order, starts, recut = _cut(pool, batching, link)
+    wanted = -(-max(len(starts), 1) // per_step) * per_step
+    num_real = len(pool)
+    if num_real < wanted:
+        more = fill(wanted - num_real, batching)
+        pool = Items.joined([pool, more])
+        num_real = len(pool)
+        if 0 < num_real < wanted and not batching.drop_last:
+            pool = Items.joined([pool, _repeats(pool, wanted - num_real, link)])
+        kept = len(pool) // per_step * per_step
+        if kept < len(pool):
+            dropped["drop_last"] = len(pool) - kept
+        order = _order(len(pool), None, link)[:kept]
+        starts = list(range(kept))
+    elif len(starts) < wanted:
+        starts = recut(wanted)
+        if len(starts) < wanted:
+            lengths = pool.length[order]
+            starts = split(starts, lengths, batching.quadratic_duration_us, wanted)
+    first = np.array(starts, dtype=np.int64)
+    size = np.diff(first, append=np.int64(len(order)))
+    sequence = _sequence(pool, order, first, size, batching, link)
+    return Dealt(
+        items=pool,
+        num_real=num_real,
+        order=order,
+        first=first[sequence],
+        size=size[sequence],
+        per_step=per_step,
+        dropped=dropped,
+    )
+
+
+def count_batches(pool: Items, batching: Batching, link: LinkKey) -> int:
+    """How many batches a pool makes at the limit itself."""
+    return len(_cut(without_refused(pool, batching, {}), batching, link)[1])
+
+
+def without_refused(pool: Items, batching: Batching, dropped: dict[str, int]) -> Items:
+    """The samples that the batching options keep; the others are counted in `dropped`."""
+    for reason in ("above_last_bin", "oversize"):
+        mask = refused(pool.length, batching).get(reason)
+        if mask is not None and mask.any():
+            dropped[reason] = dropped.get(reason, 0) + int(np.count_nonzero(mask))
+            pool = pool.chosen(~mask)
+    return pool
+
+
+def _order(count: int, classes: NDArray[np.uint16] | None, link: LinkKey) -> NDArray[np.int64]:
+    """Samples class after class, in keyed (or declared) order inside a class."""
+    order = np.arange(count)
+    if link.shuffle:
+        # 16 bits of the hash sort four times faster than all; ties keep the canonical order,
+        # which is harmless as a class has far fewer samples than there are hashes.
+        hashes = stream(link.of(Purpose.POOL), order) >> np.uint64(48)
+        order = np.argsort(hashes.astype(np.uint16), kind="stable")
+    if classes is not None:
+        order = order[np.argsort(classes[order], kind="stable")]
+    return order
+
+
+def _cut(
+    pool: Items, batching: Batching, link: LinkKey
+) -> tuple[NDArray[np.int64], list[int], Callable[[int], list[int]]]:
+    """The order that is cut, the starts of batches, and a way to cut more batches."""
+    limit, most = batching.batch_duration_us, batching.max_samples
+    if not len(pool):
+        return np.arange(0), [], lambda _: []
+    if not batching.bucketing:
+        order = _order(len(pool), None, link)
+        effort = effective(pool.length[order], batching.quadratic_duration_us)
+
+        def cut(at: int | None) -> list[int]:
+            return cut_running(effort, at, most)
+
+    elif batching.sizes:
+        order, starts = _cut_sizes(pool, batching, link)
+        return order, starts, lambda _: starts
+    else:
+        order, ends, efforts = _by_class(pool, batching, link)
+
+        def cut(at: int | None) -> list[int]:
+            return cut_by_class(ends, efforts, at, most)
+
+    if limit is None:
+        return order, cut(None), lambda batches: cut_evenly(len(order), batches)
+    return order, cut(limit), lambda batches: shrink(cut, limit, batches)
+
+
+def _by_class(
+    pool: Items, batching: Batching, link: LinkKey
+) -> tuple[NDArray[np.int64], list[int], list[int]]:
+    if batching.bins_us is not None:
+        classes = class_by_bins(pool.length, batching.bins_us)
+    else:
+        classes = class_by_mass(pool.length, batching.num_classes)
+    classes = set_apart(classes, pool.length, longest_allowed(batching))
+    order = _order(len(pool), classes, link)
+    counts = np.bincount(classes)
+    ends = np.cumsum(counts)[counts > 0]
+    longest = np.maximum.reduceat(pool.length[order], ends - counts[counts > 0])
+    efforts = [effective_one(length, batching.quadratic_duration_us) for length in longest.tolist()]
+    return order, ends.tolist(), efforts
+
+
+def _cut_sizes(
+    pool: Items, batching: Batching, link: LinkKey
+) -> tuple[NDArray[np.int64], list[int]]:
+    bins, sizes = batching.bins_us or (), list(batching.sizes)
+    if batching.batch_size is not None:
+        sizes = [min(size, batching.batch_size) for size in sizes]
+    if batching.batch_duration_us is not None:
+        efforts = [effective_one(border, batching.quadratic_duration_us) for border in bins]
+        limits = [batching.batch_duration_us // effort for effort in efforts]
+        sizes = [max(1, min(size, most)) for size, most in zip(sizes, limits, strict=True)]
+    classes = np.searchsorted(np.array(bins), pool.length, side="left").astype(np.uint16)
+    order = _order(len(pool), classes, link)
+    ends = np.cumsum(np.bincount(classes, minlength=len(bins)))
+    return order, cut_fixed(ends.tolist(), sizes)
+
+
+def _repeats(pool: Items, need: int, link: LinkKey) -> Items:
+    order = np.arange(len(pool))
+    if link.shuffle:
+        order = np.argsort(stream(link.of(Purpose.REPEATS), order), kind="stable")
+    return pool.chosen(order[np.arange(need) % len(order)])
+
+
+def _sequence(
+    pool: Items,
+    order: NDArray[np.int64],
+    first: NDArray[np.int64],
+    size: NDArray[np.int64],
+    batching: Batching,
+    link: LinkKey,
+) -> NDArray[np.int64]:
+    """The order in which batches are handed out."""
+    if not len(first) or (not link.shuffle and not batching.bucketing):
+        return np.arange(len(first))
+    longest = np.maximum.reduceat(pool.length[order], first)
+    effort = effective(longest, batching.quadratic_duration_us)
+    cost = effort * size
+    per_step = batching.micro_batches_per_step
+    if not link.shuffle:
+        return deal_in_order(effort, cost, per_step, np.minimum.reduceat(order, first))
+    keys = link.of(Purpose.STEPS), link.of(Purpose.SLOTS)
+    return deal_keyed(effort, cost, per_step, *keys)

@@ -1,0 +1,187 @@
+"""The rows that leaves give when so many of each are drawn from where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.plan.keyed import Purpose, derive, key
+from playhead.plan.permute import permute_segments, ranges
+from playhead.plan.shards import rows_by_shard
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.plan.columns import LeafColumns
+    from playhead.plan.position import Position
+    from playhead.plan.progress import PassOrder
+    from playhead.plan.roster import Roster
+
+__all__ = ["Drawn", "Source", "draw_rows"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Source:
+    """The leaves of a window with their columns."""
+
+    position: Position
+    """Where the leaves stand."""
+    roster: Roster
+    """The same as arrays."""
+    columns: Sequence[LeafColumns | None]
+    """Columns of each leaf of the roster; None where a leaf is not drawn from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Drawn:
+    """Draws: leaf after leaf in the roster's sequence, each in its own order; shape (K,)."""
+
+    leaf: NDArray[np.int32]
+    """Number of the leaf in the roster."""
+    pass_: NDArray[np.int64]
+    """Pass over the leaf."""
+    row: NDArray[np.int64]
+    """Row of the leaf."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Segments:
+    """Stretches of passes: places first … first + count - 1 of a pass over `size` rows."""
+
+    leaf: NDArray[np.int64]
+    pass_: NDArray[np.int64]
+    size: NDArray[np.int64]
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    running: NDArray[np.bool_]
+
+    def chosen(self, which: NDArray[np.int64]) -> _Segments:
+        return _Segments(
+            leaf=self.leaf[which],
+            pass_=self.pass_[which],
+            size=self.size[which],
+            first=self.first[which],
+            count=self.count[which],
+            running=self.running[which],
+        )
+
+
+def draw_rows(source: Source, taken: NDArray[np.int64], counts: NDArray[np.int64]) -> Drawn:
+    """Draw rows from every leaf.
+
+    Parameters
+    ----------
+    source
+        The leaves.
+    taken
+        Draws of each leaf since the start of the chain, shape (L,).
+    counts
+        How many more are drawn, shape (L,).
+    """
+    segments = _segments(source.roster, taken, counts)
+    return Drawn(
+        leaf=np.repeat(segments.leaf.astype(np.int32), segments.count),
+        pass_=np.repeat(segments.pass_, segments.count),
+        row=_rows(source, segments),
+    )
+
+
+def _segments(roster: Roster, taken: NDArray[np.int64], counts: NDArray[np.int64]) -> _Segments:
+    leaf = roster.sequence[counts[roster.sequence] > 0]
+    start = taken[leaf]
+    end = start + counts[leaf]
+    rest = roster.rows[leaf] - roster.done[leaf]
+    length = np.maximum(roster.next_rows[leaf], 1)
+    # Places are counted in draws since the start of the chain; the running pass is number 0.
+    opening = np.where(start < rest, 0, 1 + (start - rest) // length)
+    closing = np.where(end <= rest, 0, 1 + (end - 1 - rest) // length)
+    passes = closing - opening + 1
+    of = np.repeat(np.arange(len(leaf)), passes)
+    number = ranges(opening, passes)
+    running = number == 0
+    begins = np.where(running, -roster.done[leaf][of], rest[of] + (number - 1) * length[of])
+    ends = np.where(running, rest[of], begins + length[of])
+    from_ = np.maximum(start[of], begins)
+    return _Segments(
+        leaf=leaf[of],
+        pass_=roster.pass_[leaf][of] + number,
+        size=np.where(running, roster.rows[leaf][of], length[of]),
+        first=from_ - begins,
+        count=np.minimum(end[of], ends) - from_,
+        running=running,
+    )
+
+
+def _rows(source: Source, segments: _Segments) -> NDArray[np.int64]:
+    groups = _by_order(source, segments)
+    if len(groups) == 1:
+        ((order, seed),) = groups
+        return _ordered(source, segments, order, seed)
+    out = np.empty(int(segments.count.sum()), dtype=np.int64)
+    start = np.cumsum(segments.count) - segments.count
+    for (order, seed), which in groups.items():
+        rows = _ordered(source, segments.chosen(which), order, seed)
+        out[ranges(start[which], segments.count[which])] = rows
+    return out
+
+
+def _by_order(
+    source: Source, segments: _Segments
+) -> dict[tuple[PassOrder, int], NDArray[np.int64]]:
+    """Segments by the order and seed of their pass; a running pass may have its own."""
+    position = source.position
+    usual = (position.order_of_passes, position.seed)
+    own = {
+        number: (leaf.order, leaf.seed)
+        for number, leaf in enumerate(position.leaves.values())
+        if (leaf.order, leaf.seed) != usual
+    }
+    everything = np.arange(len(segments.leaf))
+    if not own:
+        return {usual: everything}
+    special = segments.running & np.isin(segments.leaf, list(own))
+    lists: dict[tuple[PassOrder, int], list[int]] = {}
+    for segment in everything[special].tolist():
+        lists.setdefault(own[int(segments.leaf[segment])], []).append(segment)
+    groups = {kind: np.array(which, dtype=np.int64) for kind, which in lists.items()}
+    groups[usual] = everything[~special]
+    return groups
+
+
+def _ordered(source: Source, segments: _Segments, order: PassOrder, seed: int) -> NDArray[np.int64]:
+    if order == "declared":
+        return ranges(segments.first, segments.count)
+    if order == "shards":
+        return _ordered_by_shard(source, segments, seed)
+    return _permuted(source, segments, seed)
+
+
+def _permuted(source: Source, segments: _Segments, seed: int) -> NDArray[np.int64]:
+    words = source.roster.words[segments.leaf]
+    keys = derive(key(seed, Purpose.ROWS), words, segments.pass_)
+    return permute_segments(segments.size, keys, segments.first, segments.count)
+
+
+def _ordered_by_shard(source: Source, segments: _Segments, seed: int) -> NDArray[np.int64]:
+    parts: list[NDArray[np.int64]] = []
+    for number, leaf in enumerate(segments.leaf.tolist()):
+        columns = source.columns[leaf]
+        assert columns is not None
+        if columns.shard is None:
+            parts.append(_permuted(source, segments.chosen(np.array([number])), seed))
+            continue
+        parts.append(
+            rows_by_shard(
+                columns.shard[: segments.size[number]],
+                int(segments.first[number]),
+                int(segments.count[number]),
+                seed=seed,
+                leaf=int(source.roster.words[leaf]),
+                pass_=int(segments.pass_[number]),
+            )
+        )
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

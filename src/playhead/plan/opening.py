@@ -1,0 +1,197 @@
+"""How a window begins: who takes part, from where, and for how many draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from playhead.plan.checks import check_blend
+from playhead.plan.position import Link, Position, order_of_passes
+from playhead.plan.progress import LeafProgress
+from playhead.plan.roster import reduced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from playhead.plan.columns import LeafColumns
+    from playhead.plan.settings import Batching, Shape
+
+__all__ = ["default_draws", "open_window", "start"]
+
+_STEPS = 100
+_MOST_ITEMS = 1_200_000
+# Filters may refuse most draws: a window then takes more, but not endlessly many.
+_MOST_DRAWS = 4 * _MOST_ITEMS
+_US_PER_CS = 10_000
+
+
+def start(
+    leaves: Sequence[LeafColumns], shape: Shape, batching: Batching, *, seed: int, pass_: int = 0
+) -> Position:
+    """The position at the start of training, or of a finite pass.
+
+    Parameters
+    ----------
+    leaves
+        The leaves of the blend, in declared order.
+    shape, batching
+        The settings.
+    seed
+        Decides everything that is chosen at random; any integer.
+    pass_
+        Which pass over the data; each has an order of its own.
+
+    Raises
+    ------
+    PlanError
+        When no batches can be made of these leaves with these settings.
+    """
+    check_blend(leaves, shape, batching)
+    return open_window(
+        {}, leaves, shape, batching, seed=seed, step=0, window=0, moved={}, pass_=pass_
+    )
+
+
+def open_window(
+    entries: Mapping[str, LeafProgress],
+    leaves: Sequence[LeafColumns],
+    shape: Shape,
+    batching: Batching,
+    *,
+    seed: int,
+    step: int,
+    window: int,
+    moved: Mapping[str, str],
+    pass_: int,
+) -> Position:
+    """The position at the start of a window.
+
+    Parameters
+    ----------
+    entries
+        Where leaves stand that were drawn before.
+    leaves
+        The leaves that are there now; new ones join.
+    shape, batching
+        The settings that the window is drawn and cut with.
+    seed, step, window, moved
+        What the position says of them.
+    pass_
+        Pass that new leaves begin with.
+    """
+    order = order_of_passes(shape)
+    present = {moved.get(leaf.key, leaf.key): leaf for leaf in leaves}
+    finished = (
+        shape.finite
+        and bool(entries)
+        and not any(entries[key].remaining for key in present if key in entries)
+    )
+    joined: dict[str, LeafProgress] = dict(entries)
+    for key, leaf in present.items():
+        if key in entries:
+            joined[key] = _brought_up(entries[key], leaf, shape.finite)
+        elif not finished:
+            digest = leaf.digest(leaf.num_rows)
+            joined[key] = LeafProgress(
+                pass_=pass_,
+                done=0,
+                rows=leaf.num_rows,
+                fingerprint=digest,
+                seed=seed,
+                order=order,
+                next_rows=leaf.num_rows,
+                next_fingerprint=digest,
+            )
+    for key, progress in joined.items():
+        if not progress.done:
+            joined[key] = replace(
+                progress,
+                seed=seed,
+                order=order,
+                rows=progress.next_rows,
+                fingerprint=progress.next_fingerprint,
+            )
+    joined = dict(sorted(joined.items()))
+    weights = [_weight(present.get(key), shape.finite) for key in joined]
+    return Position(
+        seed=seed,
+        window_draws=shape.window_draws or default_draws(leaves, shape, batching),
+        step=step,
+        window=window,
+        leaves=joined,
+        shape=shape,
+        weights=reduced(weights),
+        order=None if shape.shuffle or not shape.finite else _declared(joined, present),
+        moved=moved,
+        chain=(Link(batching=batching, add=1, steps=0),),
+    )
+
+
+def _weight(leaf: LeafColumns | None, finite: bool) -> int:
+    if leaf is None:
+        return 0
+    return 1 if finite else leaf.weight
+
+
+def _brought_up(progress: LeafProgress, leaf: LeafColumns, finite: bool) -> LeafProgress:
+    """Rows that were appended join at the next pass; a finite pass has none after it."""
+    if finite or leaf.num_rows <= progress.next_rows:
+        return progress
+    return replace(progress, next_rows=leaf.num_rows, next_fingerprint=leaf.digest(leaf.num_rows))
+
+
+def _declared(
+    joined: Mapping[str, LeafProgress], present: Mapping[str, LeafColumns]
+) -> tuple[int, ...] | None:
+    """The declared order of leaves, those that are absent last; None where it is that of keys."""
+    number = {key: place for place, key in enumerate(joined)}
+    order = [number[key] for key in present if key in number]
+    order += [place for key, place in number.items() if key not in present]
+    return None if order == list(range(len(order))) else tuple(order)
+
+
+def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batching) -> int:
+    """Draws that make about 100 steps, at most a million samples or so.
+
+    Filters refuse some of the draws, so there are more draws than samples; where shards are cached,
+    a window takes at most half of the cache.
+
+    Parameters
+    ----------
+    leaves
+        The leaves of the blend.
+    shape, batching
+        The settings.
+    """
+    # One float after the other in the order of keys: the same sums on every machine.
+    total = accepted = length = squares = size = 0.0
+    for leaf in sorted(leaves, key=lambda leaf: leaf.key):
+        weight = float(leaf.num_rows if shape.finite else leaf.weight)
+        if not weight or not leaf.num_rows:
+            continue
+        facts = leaf.facts(shape.min_duration_us, shape.max_duration_us)
+        per_row = weight / leaf.num_rows
+        total += weight
+        accepted += per_row * facts.accepted
+        length += per_row * facts.total_cs
+        squares += per_row * facts.squares_cs
+        if leaf.shard_bytes is not None:
+            size += per_row * float(int(leaf.shard_bytes.sum()))
+    if not accepted:
+        return 1
+    per_batch = float(batching.max_samples)
+    mean = max(length / accepted, 1.0) * _US_PER_CS
+    if batching.batch_duration_us is not None:
+        quadratic = batching.quadratic_duration_us
+        effort = mean
+        if quadratic is not None:
+            effort += squares / accepted * _US_PER_CS * _US_PER_CS / quadratic
+        per_batch = min(per_batch, max(batching.batch_duration_us / effort, 1.0))
+    if batching.sizes and batching.bins_us:
+        fitting = [s for b, s in zip(batching.bins_us, batching.sizes, strict=True) if b >= mean]
+        per_batch = min(per_batch, float(max(fitting, default=batching.sizes[-1])))
+    items = min(_STEPS * batching.micro_batches_per_step * per_batch, float(_MOST_ITEMS))
+    draws = min(items * total / accepted, float(_MOST_DRAWS))
+    if shape.locality == "shards" and size:
+        draws = min(draws, shape.cache_bytes / 2 / (size / total))
+    return max(1, int(draws))

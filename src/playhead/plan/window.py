@@ -1,0 +1,253 @@
+"""The plan of a window: what every slot of every step trains on, and the position after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.errors import PlanError, PositionError
+from playhead.plan.batch import MicroBatch
+from playhead.plan.chain import running_link, source_of
+from playhead.plan.keyed import Purpose, derive, key
+from playhead.plan.opening import open_window
+from playhead.plan.progress import advanced
+from playhead.plan.stats import WindowStats
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.plan.chain import Running
+    from playhead.plan.columns import LeafColumns
+    from playhead.plan.position import Position
+    from playhead.plan.settings import Batching, Shape
+
+__all__ = ["WindowPlan", "count_steps", "plan_window"]
+
+
+class WindowPlan:
+    """The running link of a window, planned.
+
+    Parameters
+    ----------
+    running
+        The link, dealt out.
+    leaves
+        The leaves as given.
+    shape, batching
+        The settings that the next window is drawn and cut with.
+    skipped
+        Samples that windows before this one dropped which had no step at all, by reason.
+
+    Attributes
+    ----------
+    num_steps
+        Steps of the link; they are numbered from 0.
+    first_step
+        The first of them that was not handed out yet.
+    """
+
+    def __init__(
+        self,
+        running: Running,
+        leaves: Sequence[LeafColumns],
+        shape: Shape,
+        batching: Batching,
+        skipped: Mapping[str, int],
+    ) -> None:
+        self._running = running
+        self._leaves = leaves
+        self._shape = shape
+        self._batching = batching
+        self._skipped = skipped
+        self._position = running.source.position
+        self.num_steps: int = running.dealt.num_steps
+        self.first_step: int = self._position.chain[-1].steps
+        self._sample_key = key(self._position.seed, Purpose.SAMPLE)
+
+    @property
+    def is_end(self) -> bool:
+        """Whether a finite pass ends with this window."""
+        running = self._running
+        return (
+            running.source.roster.finite
+            and not running.source.roster.remaining(running.pool.taken).any()
+        )
+
+    @cached_property
+    def _given(self) -> NDArray[np.int32]:
+        """Number of each leaf of the roster in the list that was given; -1 for absent ones."""
+        number = {leaf.key: place for place, leaf in enumerate(self._leaves)}
+        columns = self._running.source.columns
+        return np.array(
+            [-1 if leaf is None else number[leaf.key] for leaf in columns], dtype=np.int32
+        )
+
+    def micro_batch(self, step: int, slot: int) -> MicroBatch:
+        """The rows of one slot of one step.
+
+        Parameters
+        ----------
+        step
+            0 ≤ step < `num_steps`.
+        slot
+            0 ≤ slot < micro-batches per step.
+        """
+        dealt, link = self._running.dealt, self._running.key
+        if not (0 <= step < dealt.num_steps and 0 <= slot < dealt.per_step):
+            raise IndexError(f"there is no slot {slot} of step {step} in this window")
+        numbers = dealt.batch(step, slot)
+        items = dealt.items.chosen(numbers)
+        part = np.zeros(len(numbers), dtype=np.int32)
+        words = self._running.source.roster.words[items.leaf]
+        return MicroBatch(
+            leaf=self._given[items.leaf],
+            pass_=items.pass_,
+            row=items.row,
+            part=part,
+            repeated=numbers >= dealt.num_real,
+            step=self._position.step + step - self.first_step,
+            slot=slot,
+            key=link.of(Purpose.BATCH, step, slot),
+            sample_keys=derive(self._sample_key, words, items.pass_, items.row, part),
+        )
+
+    def position_at(self, step: int) -> Position:
+        """The position after so many steps of the link were handed out.
+
+        After the last step, that is the start of the next window, or the end of a finite pass.
+
+        Parameters
+        ----------
+        step
+            `first_step` ≤ step ≤ `num_steps`.
+        """
+        if not self.first_step <= step <= self.num_steps:
+            raise IndexError(f"step {step} of this window is not ahead of the position")
+        if step == self.num_steps:
+            return self._next
+        running, position = self._running, self._position
+        handed = running.dealt.items.leaf[running.dealt.handed_out(step)]
+        read = running.pool.read + np.bincount(handed, minlength=len(running.pool.read))
+        link = replace(position.chain[-1], steps=step, further=running.pool.further if step else 0)
+        return replace(
+            position,
+            step=position.step + step - self.first_step,
+            read=tuple(read.tolist()) if read.any() else None,
+            chain=(*position.chain[:-1], link),
+        )
+
+    @cached_property
+    def _next(self) -> Position:
+        position = self._position
+        if self.is_end and not self.num_steps:
+            return position
+        entries = {
+            name: advanced(
+                progress,
+                draws,
+                seed=position.seed,
+                order=position.order_of_passes,
+                finite=position.shape.finite,
+            )
+            for (name, progress), draws in zip(
+                position.leaves.items(), self._running.pool.taken.tolist(), strict=True
+            )
+        }
+        return open_window(
+            entries,
+            self._leaves,
+            self._shape,
+            self._batching,
+            seed=position.latest_seed,
+            step=position.step + self.num_steps - self.first_step,
+            window=position.window + self._running.pool.windows,
+            moved=position.moved,
+            pass_=position.pass_ if position.shape.finite else 0,
+        )
+
+    @cached_property
+    def stats(self) -> WindowStats:
+        """How good the batches are."""
+        running = self._running
+        dropped = dict(self._skipped)
+        for reason, count in running.pool.dropped.items():
+            dropped[reason] = dropped.get(reason, 0) + count
+        columns = running.source.columns
+        return WindowStats(
+            running.dealt,
+            self._position.chain[-1].batching,
+            columns,
+            [
+                name if leaf is None else leaf.name
+                for name, leaf in zip(self._position.leaves, columns, strict=True)
+            ],
+            running.pool.taken,
+            dropped,
+        )
+
+
+def plan_window(
+    position: Position, leaves: Sequence[LeafColumns], shape: Shape, batching: Batching
+) -> WindowPlan:
+    """Plan the window that a position lies in: a pure function of its arguments.
+
+    Windows that turn out to have no step (everything in them was filtered) are passed over.
+
+    Parameters
+    ----------
+    position
+        Where training stands, from `start`, `resume` or `WindowPlan.position_at`.
+    leaves
+        The leaves of the blend; batches refer to them by their place in this list.
+    shape, batching
+        The settings; the running window keeps the shape that it began with.
+
+    Raises
+    ------
+    PositionError
+        When the position was cut with another batching: it has to pass through `resume` first.
+    PlanError
+        When the filters accept next to nothing.
+    """
+    if position.chain[-1].batching != batching:
+        raise PositionError(
+            "the position was cut with other batching options",
+            fix="Pass it through playhead.plan.resume first",
+        )
+    skipped: dict[str, int] = {}
+    while True:
+        running = running_link(source_of(position, leaves))
+        plan = WindowPlan(running, leaves, shape, batching, skipped)
+        if plan.num_steps > plan.first_step or plan.is_end:
+            return plan
+        for reason, count in running.pool.dropped.items():
+            skipped[reason] = skipped.get(reason, 0) + count
+        position = plan.position_at(plan.num_steps)
+
+
+def count_steps(
+    position: Position, leaves: Sequence[LeafColumns], shape: Shape, batching: Batching
+) -> int:
+    """How many steps a finite pass still has; exact, by planning all of it.
+
+    Raises
+    ------
+    PlanError
+        When the plan is not finite.
+    """
+    if not position.shape.finite:
+        raise PlanError(
+            "an endless blend has no number of steps", fix="Set force_finite, or give max_steps"
+        )
+    steps = 0
+    while True:
+        plan = plan_window(position, leaves, shape, batching)
+        steps += plan.num_steps - plan.first_step
+        if plan.is_end:
+            return steps
+        position = plan.position_at(plan.num_steps)
