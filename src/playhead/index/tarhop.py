@@ -161,7 +161,7 @@ class Archive:
     def _extend(
         self, records: dict[bytes, bytes], name: bytes, length: int, offset: int
     ) -> tuple[bytes, int]:
-        name = records.get(b"path", name)
+        name = records.get(b"GNU.sparse.name", records.get(b"path", name))
         if any(key.startswith(b"GNU.sparse.") for key in records):
             raise self._error(f"the member {to_text(name)!r} is {_REFUSED[b'S']}", offset)
         size = records.get(b"size", b"")
