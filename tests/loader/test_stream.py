@@ -79,9 +79,7 @@ def test_our_errors_arrive_as_they_were_raised(num_workers):
     assert take(stream, 3) == [0, 1, 2]
     with pytest.raises(AudioError) as caught:
         stream.next()
-    assert str(caught.value) == (
-        "The audio cannot be decoded (leaf a, row 3). Look at it."
-    )
+    assert str(caught.value) == ("The audio cannot be decoded (leaf a, row 3). Look at it.")
     stream.close()
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import ConfigError, PlayheadError, PositionError
+from playhead.errors import PositionError
 from playhead.loader.agreement import agree_on_plan
 from playhead.loader.ranks import has_process_group
 from playhead.loader.run import Planning, Run
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from playhead.loader.ranks import Topology
     from playhead.loader.stream import Workers
-    from playhead.plan import MicroBatch
+    from playhead.plan import Batching, MicroBatch
+    from playhead.plan.resume import OnChange
 
 __all__ = ["Loader"]
 
@@ -45,8 +46,6 @@ class Loader:
         How batches are made.
     seed
         An integer, `randomized` or `trng`.
-    window_draws
-        Draws a window; None for the default.
     fixed_step
         Whether `planning.batching.micro_batches_per_step` was asked for, or follows the world size.
     on_change
@@ -61,15 +60,14 @@ class Loader:
         topology: Topology,
         workers: Workers,
         seed: int | str,
-        window_draws: int | None = None,
         fixed_step: bool = False,
-        on_change: str = "error",
+        on_change: OnChange = "error",
     ) -> None:
         topology.batches_per_step(planning.batching.micro_batches_per_step)
         self._planning = planning
         self._topology = topology
-        self._seed = seed
-        self._window_draws = window_draws
+        self._asked_seed = seed
+        self._drawn_seed = seed if isinstance(seed, int) else None
         self._fixed_step = fixed_step
         self._on_change = on_change
         self._stream = Stream(fetch, workers)
@@ -113,7 +111,7 @@ class Loader:
             self._restored = None
         elif self._run is None or self.finite:
             self._begin(self._fresh_position())
-        self._iterator = _Batches(self)
+        self._iterator = _Batches(lambda it: it is self._iterator, self._next)
         return self._iterator
 
     def __len__(self) -> int:
@@ -145,6 +143,11 @@ class Loader:
         if self._restored is not None:
             return self._restored.to_json()
         if self._run is None:
+            if self._drawn_seed is None and self.world_size > 1:
+                raise PositionError(
+                    f"the seed {self._asked_seed!r} is drawn when all ranks begin to iterate",
+                    fix="Save after the first batch, or give an integer seed",
+                )
             return self._fresh_position().to_json()
         if not self._run.is_step_start(self._delivered):
             warnings.warn(
@@ -190,10 +193,10 @@ class Loader:
         batching = self._batching_of(position)
         new_seed: int | None = None
         if reseed:
-            new_seed = resolve_seed(self._seed, self._topology)
-        elif isinstance(self._seed, int) and position.current_seed != self._seed:
+            new_seed = resolve_seed(self._asked_seed, self._topology)
+        elif isinstance(self._asked_seed, int) and position.latest_seed != self._asked_seed:
             raise PositionError(
-                f"the state has seed {position.current_seed} and the config has {self._seed}",
+                f"the state has seed {position.latest_seed} and the config has {self._asked_seed}",
                 fix="Use the state's seed, or load with reseed=True to change it from the next"
                 " window on",
             )
@@ -207,6 +210,7 @@ class Loader:
             on_change=self._on_change,
         )
         self._planning = dataclasses.replace(planning, batching=batching)
+        self._drawn_seed = position.latest_seed
         for note in notes:
             self._say(note)
         if self.finite and self._planning.steps_left(position) == 0:
@@ -223,7 +227,7 @@ class Loader:
         self._flowing = False
         self._iterator = None
 
-    def _batching_of(self, position: Position) -> Any:
+    def _batching_of(self, position: Position) -> Batching:
         """The present batching, with the state's step where none was asked for."""
         batching = self._planning.batching
         saved = position.micro_batches_per_step
@@ -243,13 +247,13 @@ class Loader:
 
     def _position_of_pass(self, pass_: int) -> Position:
         planning = self._planning
-        self._seed = resolve_seed(self._seed, self._topology)
+        if self._drawn_seed is None:
+            self._drawn_seed = resolve_seed(self._asked_seed, self._topology)
         return start(
             planning.leaves,
             planning.shape,
             planning.batching,
-            seed=self._seed,
-            window_draws=self._window_draws,
+            seed=self._drawn_seed,
             pass_=pass_ if self.finite else 0,
         )
 
@@ -290,12 +294,13 @@ class Loader:
 
 
 class _Batches(Iterator[Any]):
-    """The live iterator of a loader; an older one is at its end."""
+    """An iterator of a loader; it ends when the loader has a newer one."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, is_live: Callable[[Iterator[Any]], bool], fetch: Callable[[], Any]) -> None:
+        self._is_live = is_live
+        self._fetch = fetch
 
     def __next__(self) -> Any:
-        if self._loader._iterator is not self:  # noqa: SLF001  (one class in two parts)
+        if not self._is_live(self):
             raise StopIteration
-        return self._loader._next()  # noqa: SLF001
+        return self._fetch()

@@ -13,7 +13,13 @@ from playhead.errors import ConfigError, RankMismatchError, TopologyError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Topology", "broadcast_from_first", "check_agreement", "find_topology", "has_process_group"]
+__all__ = [
+    "Topology",
+    "broadcast_from_first",
+    "check_agreement",
+    "find_topology",
+    "has_process_group",
+]
 
 # Pairs of variables that launchers set for every process that they start.
 _LAUNCHERS = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import isinf
 from typing import TYPE_CHECKING
 
 from playhead.loader.stream import Workers
 from playhead.plan import Batching, LeafColumns, Shape
 
 if TYPE_CHECKING:
-    from playhead.blend import Blend
+    from collections.abc import Sequence
+
     from playhead.blend.leaf import Leaf
     from playhead.config import Options
     from playhead.index.pack import LeafPack
@@ -47,4 +49,48 @@ def batching_of(options: Options, world_size: int) -> Batching:
         ),
         drop_last=options.drop_last,
         oversize=options.oversize,
+    )
+
+
+def shape_of(options: Options, *, finite: bool) -> Shape:
+    """What new windows are drawn with."""
+    low, high = options.min_duration, options.max_duration
+    return Shape(
+        finite=finite,
+        shuffle=options.shuffle,
+        # NeMo's defaults, -1 and infinity, keep everything.
+        min_duration_us=None if low is None or low <= 0 else microseconds(low),
+        max_duration_us=None if high is None or isinf(high) else microseconds(high),
+        locality=options.locality or "rows",
+        cache_bytes=options.cache_bytes,
+        window_draws=options.window_draws,
+    )
+
+
+def workers_of(options: Options) -> Workers:
+    """How batches are made."""
+    return Workers(
+        num_workers=options.num_workers,
+        prefetch_factor=options.prefetch_factor,
+        pin_memory=options.pin_memory,
+        start_method=options.multiprocessing_context,
+    )
+
+
+def columns_of(leaves: Sequence[Leaf], packs: Sequence[LeafPack]) -> tuple[LeafColumns, ...]:
+    """What the plan sees of the packs; shards are the files that hold the audio."""
+    return tuple(map(_columns, leaves, packs))
+
+
+def _columns(leaf: Leaf, pack: LeafPack) -> LeafColumns:
+    tarred = "tar" in leaf.paths
+    return LeafColumns(
+        key=leaf.key,
+        name=leaf.name,
+        weight=leaf.weight,
+        duration_us=pack.duration_us,
+        fingerprint=pack.fingerprint,
+        explain_change=pack.explain_change,
+        shard=pack.tar if tarred else None,
+        shard_bytes=pack.shards.sizes if tarred else None,
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["Waits"]
 
@@ -47,7 +47,7 @@ class Waits:
         return self.seconds / max(time.perf_counter() - self._first, 1e-9)
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def timed(self) -> Generator[None]:
         """Count the body as one wait."""
         begin = time.perf_counter()
         if self._first is None:

@@ -1,0 +1,100 @@
+"""From a config to a loader: the call that users make."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from playhead.blend import read_blend
+from playhead.datasets import SpeechToText
+from playhead.errors import NotSupportedError
+from playhead.fetch import Fetcher, FetchSpec
+from playhead.index.build import open_leaves
+from playhead.loader.loader import Loader
+from playhead.loader.ranks import find_topology
+from playhead.loader.run import Planning
+from playhead.loader.settings import batching_of, columns_of, shape_of, workers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["dataloader"]
+
+
+def dataloader(
+    config: str | Path | Mapping[str, Any] | Sequence[Any],
+    *,
+    dataset: Any = None,
+    section: str | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
+    tokenizer: Any = None,
+    strict: bool = False,
+    **overrides: Any,
+) -> Loader:
+    """Make a loader of a blend of datasets.
+
+    Parameters
+    ----------
+    config
+        A YAML path, a mapping, a list of entries or an OmegaConf node: `input_cfg` alone, one
+        section, or a whole training config.
+    dataset
+        What turns the cuts of a batch into tensors: any Lhotse-style dataset. The default is
+        `playhead.datasets.SpeechToText`.
+    section
+        Which section of a whole training config to use, such as `model.train_ds`; its training
+        section by default.
+    rank
+        Number of this process; from torch.distributed or the launcher if not given.
+    world_size
+        How many processes train together; given with `rank`, or not at all.
+    tokenizer
+        Not supported yet.
+    strict
+        Take every unknown key for an error.
+    **overrides
+        Options that win over the config's.
+
+    Returns
+    -------
+    Loader
+        An iterable of batches; the same on every machine for the same data, config and seed.
+
+    Raises
+    ------
+    PlayheadError
+        Of many kinds: what happened, where, and what to do.
+    """
+    if tokenizer is not None:
+        raise NotSupportedError(
+            "a tokenizer is not supported yet", fix="Tokenize `texts` in the training step"
+        )
+    topology = find_topology(rank, world_size)
+    blend = read_blend(config, section=section, strict=strict, overrides=overrides)
+    if topology.rank == 0:
+        for note in blend.notes:
+            warnings.warn(note, stacklevel=2)
+    options = blend.options
+    packs = open_leaves(blend.leaves, auto_index=options.auto_index)
+    planning = Planning(
+        leaves=columns_of(blend.leaves, packs),
+        shape=shape_of(options, finite=blend.finite),
+        batching=batching_of(options, topology.world_size),
+    )
+    spec = FetchSpec(
+        leaves=blend.leaves,
+        packs=tuple(pack.ref for pack in packs),
+        sample_rate=options.sample_rate,
+        info=options.info,
+    )
+    return Loader(
+        planning=planning,
+        fetch=Fetcher(spec, SpeechToText() if dataset is None else dataset),
+        topology=topology,
+        workers=workers_of(options),
+        seed=options.seed,
+        fixed_step=options.micro_batches_per_step is not None,
+        on_change=options.on_change,
+    )

@@ -1,0 +1,61 @@
+"""What users import, frozen: a name leaves or joins it on purpose."""
+
+from __future__ import annotations
+
+import inspect
+
+import playhead
+
+
+def test_the_public_names():
+    assert playhead.__all__ == sorted(playhead.__all__)
+    assert set(playhead.__all__) == {
+        "ArchiveError",
+        "AudioError",
+        "BuildError",
+        "ConfigError",
+        "DataError",
+        "IndexFileError",
+        "IndexMissingError",
+        "Loader",
+        "ManifestError",
+        "MissingExtraError",
+        "NotSupportedError",
+        "PlanError",
+        "PlayheadError",
+        "Position",
+        "PositionError",
+        "RankMismatchError",
+        "SourceNotFoundError",
+        "StaleIndexError",
+        "TopologyError",
+        "UnknownOptionError",
+        "WorkerError",
+        "dataloader",
+    }
+    for name in playhead.__all__:
+        assert getattr(playhead, name) is not None
+
+
+def test_the_signature_of_dataloader():
+    assert list(inspect.signature(playhead.dataloader).parameters) == [
+        "config",
+        "dataset",
+        "section",
+        "rank",
+        "world_size",
+        "tokenizer",
+        "strict",
+        "overrides",
+    ]
+
+
+def test_every_error_is_an_error_of_ours_and_of_python():
+    for name in playhead.__all__:
+        thing = getattr(playhead, name)
+        if not (isinstance(thing, type) and issubclass(thing, Exception)):
+            continue
+        assert issubclass(thing, playhead.PlayheadError)
+        if thing is not playhead.PlayheadError:
+            builtin = [base for base in thing.__mro__ if base.__module__ == "builtins"]
+            assert builtin[0] is not Exception
