@@ -13,7 +13,14 @@ from playhead.formats.base import BadRowError, RowColumns, SourcePair
 from playhead.formats.columns import microseconds, rates, sample_counts
 from playhead.formats.example import Audio, Example
 from playhead.formats.registry import register
-from playhead.formats.rows import decode_block, decode_row, is_skipped, is_url, resolve_path
+from playhead.formats.rows import (
+    CustomField,
+    decode_block,
+    decode_row,
+    is_skipped,
+    is_url,
+    resolve_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +57,7 @@ class _Cut(msgspec.Struct, gc=False):
     sampling_rate: float | None = None
     tracks: list[_Track] | None = None
     skipme: Any = msgspec.field(default=None, name="_skipme")
-    custom: msgspec.Raw | None = None
+    custom: CustomField = None
 
 
 class _Track(msgspec.Struct, gc=False):
@@ -84,7 +91,7 @@ class LhotseCuts:
         kept: list[int] = []
         lengths: list[tuple[float, float, int]] = []
         for index, row in enumerate(rows):
-            if (row.skipme or row.custom is not None) and is_skipped(row.skipme, row.custom):
+            if is_skipped(row.skipme, row.custom):
                 continue
             lengths.append(_length(row))
             kept.append(index)

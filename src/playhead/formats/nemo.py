@@ -15,7 +15,7 @@ from playhead.formats.columns import microseconds, rates, sample_counts
 from playhead.formats.example import Audio, Example
 from playhead.formats.nemo_shards import pair_shards
 from playhead.formats.registry import register
-from playhead.formats.rows import decode_block, decode_row, is_skipped, resolve_path
+from playhead.formats.rows import CustomField, decode_block, decode_row, is_skipped, resolve_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ class _Row(msgspec.Struct, gc=False):
     sampling_rate: float | None = None
     sample_rate: float | None = None
     skipme: Any = msgspec.field(default=None, name="_skipme")
-    custom: msgspec.Raw | None = None
+    custom: CustomField = None
 
 
 class _RoutedRow(_Row, gc=False):
@@ -96,7 +96,7 @@ class Nemo:
         skipped = [
             index
             for index, row in enumerate(rows)
-            if (row.skipme or row.custom is not None) and is_skipped(row.skipme, row.custom)
+            if (row.skipme or row.custom) and is_skipped(row.skipme, row.custom)
         ]
         kept = np.delete(np.arange(num_rows), skipped)
         if skipped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -15,9 +15,28 @@ from playhead.paths import scheme
 if TYPE_CHECKING:
     from playhead.formats.example import Place
 
-__all__ = ["decode_block", "decode_row", "is_skipped", "is_url", "resolve_path"]
+__all__ = [
+    "CustomField",
+    "CustomObject",
+    "decode_block",
+    "decode_row",
+    "is_skipped",
+    "is_url",
+    "resolve_path",
+]
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class CustomObject(msgspec.Struct, gc=False):
+    """A row's `custom` object."""
+
+    skipme: Any = msgspec.field(default=None, name="_skipme")
+    """Anything truthy drops the row."""
+
+
+CustomField: TypeAlias = CustomObject | str | float | bool | list[Any] | None
+"""A row's `custom` field, which may be anything: only an object is looked into."""
 
 
 def decode_block(
@@ -37,7 +56,7 @@ def decode_block(
         return decoder.decode_lines(block)
     except msgspec.ValidationError as error:
         raise BadRowError(_plain(str(error)), fix="Correct the field") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         try:
             return [
                 msgspec.convert(json.loads(line), row_type)
@@ -62,7 +81,7 @@ def decode_row(row: bytes, place: Place) -> dict[str, Any]:
     """
     try:
         data: Any = msgspec.json.decode(row)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
             data = json.loads(row)
         except (ValueError, RecursionError) as error:
@@ -80,22 +99,17 @@ def decode_row(row: bytes, place: Place) -> dict[str, Any]:
     return data
 
 
-def is_skipped(top: object, custom: msgspec.Raw | None) -> bool:
+def is_skipped(top: object, custom: CustomField) -> bool:
     """Whether a row's `_skipme`, or that of its `custom` object, is truthy.
 
     Examples
     --------
     >>> is_skipped("too noisy", None), is_skipped("", None), is_skipped(0, None)
     (True, False, False)
-    >>> is_skipped(None, msgspec.Raw(b'{"_skipme": 1}'))
+    >>> is_skipped(None, CustomObject(skipme=1))
     True
     """
-    if top:
-        return True
-    if custom is None or b"_skipme" not in bytes(custom):
-        return False
-    data: Any = msgspec.json.decode(bytes(custom))
-    return isinstance(data, dict) and bool(data.get("_skipme"))
+    return bool(top) or (isinstance(custom, CustomObject) and bool(custom.skipme))
 
 
 def is_url(path: str) -> bool:
@@ -134,4 +148,9 @@ def _plain(message: str) -> str:
     field = path.rstrip("`").lstrip("[0123456789]").lstrip(".")
     if not at:
         return message
-    return f"the row's field {field!r} has the wrong type: {head}" if field else f"the row: {head}"
+    what = (
+        f"the row's field {field!r} has the wrong type"
+        if field
+        else "the row is not what it should be"
+    )
+    return f"{what}: {head}"

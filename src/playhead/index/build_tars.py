@@ -111,7 +111,7 @@ class ArchiveIndex:
             if index is None:
                 index = self._tars[number] = TarIndex(self._paths[number])
             at = np.flatnonzero(tar == number)
-            offset[at], size[at] = index.find([names[i] for i in at.tolist()])
+            offset[at], size[at] = index.find([names[int(i)] for i in at])
         return Places(offset, size)
 
     @property
