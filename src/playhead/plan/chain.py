@@ -62,7 +62,7 @@ class Running:
 
 
 def source_of(position: Position, leaves: Sequence[LeafColumns]) -> Source:
-    """The leaves of a position's window with their columns."""
+    """Return the leaves of a position's window with their columns."""
     by_key = {position.moved.get(leaf.key, leaf.key): leaf for leaf in leaves}
     columns = [
         by_key.get(key) if weight else None
@@ -72,7 +72,7 @@ def source_of(position: Position, leaves: Sequence[LeafColumns]) -> Source:
 
 
 def running_link(source: Source) -> Running:
-    """The running link of a position."""
+    """Return the running link of a position."""
     position = source.position
     pool = _empty_pool(source)
     for number, link in enumerate(position.chain):
@@ -85,7 +85,7 @@ def running_link(source: Source) -> Running:
 
 
 def pool_of(source: Source, links: int) -> Pool:
-    """What is left after so many links of a position, before anything is added."""
+    """Return what is left after so many links of a position, before anything is added."""
     pool = _empty_pool(source)
     for number, link in enumerate(source.position.chain[:links]):
         dealt = _deal(source, pool, link, _link_key(source, number))

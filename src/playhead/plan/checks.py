@@ -78,7 +78,7 @@ def _check_leaf(leaf: LeafColumns, shape: Shape, batching: Batching) -> bool:
 
 
 def _dropped_above(batching: Batching) -> int | None:
-    """The length (µs) above which batching drops samples."""
+    """Return the length (µs) above which batching drops samples."""
     caps: list[int] = []
     if batching.sizes and batching.bins_us:
         caps.append(batching.bins_us[-1])

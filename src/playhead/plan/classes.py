@@ -79,7 +79,7 @@ def class_by_bins(length_us: NDArray[np.int64], bins_us: Sequence[int]) -> NDArr
 def set_apart(
     classes: NDArray[np.uint16], length_us: NDArray[np.int64], longest_us: int | None
 ) -> NDArray[np.uint16]:
-    """The classes, with samples that no batch may share in a class of their own, the first."""
+    """Return the classes, with samples that no batch may share in a class before all others."""
     if longest_us is None:
         return classes
     above = length_us > longest_us

@@ -34,7 +34,7 @@ def cut_by_class(
     efforts
         Effective length of the longest sample of each class (µs).
     limit
-        Most that samples × longest effective length may be (µs); one sample is always allowed.
+        Most that samples times longest effective length may be (µs); one sample is always allowed.
     max_samples
         Most samples of a batch.
 
@@ -104,9 +104,10 @@ def cut_fixed(ends: Sequence[int], sizes: Sequence[int]) -> list[int]:
     [0, 3, 5, 7]
     """
     starts: list[int] = []
-    at = 0
+    at = begin = 0
     for end, size in zip(ends, sizes, strict=True):
-        full = (end - at) // size
+        full = (end - at) // size if end > begin else 0
+        begin = end
         starts.extend(range(at, at + full * size, size))
         at += full * size
     if ends and at < ends[-1]:
@@ -115,7 +116,7 @@ def cut_fixed(ends: Sequence[int], sizes: Sequence[int]) -> list[int]:
 
 
 def shrink(cut: Callable[[int], list[int]], limit: int, batches: int) -> list[int]:
-    """The cut with the most batches up to a number, at the limit or a lower one.
+    """Return the cut with the most batches up to a number, at the limit or a lower one.
 
     Lowering the limit a little spreads over all batches what it costs to make their number a
     multiple of the step.

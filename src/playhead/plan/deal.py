@@ -46,7 +46,7 @@ class LinkKey:
     """Whether anything is chosen at random at all."""
 
     def of(self, purpose: Purpose, *words: int) -> int:
-        """A key of this link."""
+        """Return a key of this link."""
         return key(self.seed, purpose, self.window, self.link, *words)
 
 
@@ -95,7 +95,7 @@ class Dealt:
         return numbers[numbers < self.num_real]
 
     def remaining(self, steps: int) -> Items:
-        """The samples that are left after the first steps, in canonical order."""
+        """Return the samples that are left after the first steps, in canonical order."""
         left = np.ones(self.num_real, dtype=np.bool_)
         left[self.handed_out(steps)] = False
         return self.items.chosen(np.flatnonzero(left))
@@ -154,7 +154,7 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
             starts = split(starts, lengths, batching.quadratic_duration_us, wanted)
     first = np.array(starts, dtype=np.int64)
     size = np.diff(first, append=np.int64(len(order)))
-    sequence = _sequence(pool, order, first, size, batching, link)
+    sequence = _sequence(pool.length[order], order, first, batching, link)
     return Dealt(
         items=pool,
         num_real=num_real,
@@ -172,7 +172,7 @@ def count_batches(pool: Items, batching: Batching, link: LinkKey) -> int:
 
 
 def without_refused(pool: Items, batching: Batching, dropped: dict[str, int]) -> Items:
-    """The samples that the batching options keep; the others are counted in `dropped`."""
+    """Return the samples that the batching options keep; the others are counted in `dropped`."""
     for reason in ("above_last_bin", "oversize"):
         mask = refused(pool.length, batching).get(reason)
         if mask is not None and mask.any():
@@ -182,7 +182,7 @@ def without_refused(pool: Items, batching: Batching, dropped: dict[str, int]) ->
 
 
 def _order(count: int, classes: NDArray[np.uint16] | None, link: LinkKey) -> NDArray[np.int64]:
-    """Samples class after class, in keyed (or declared) order inside a class."""
+    """Return samples class after class, in keyed (or declared) order inside a class."""
     order = np.arange(count)
     if link.shuffle:
         # 16 bits of the hash sort four times faster than all; ties keep the canonical order,
@@ -197,7 +197,7 @@ def _order(count: int, classes: NDArray[np.uint16] | None, link: LinkKey) -> NDA
 def _cut(
     pool: Items, batching: Batching, link: LinkKey
 ) -> tuple[NDArray[np.int64], list[int], Callable[[int], list[int]]]:
-    """The order that is cut, the starts of batches, and a way to cut more batches."""
+    """Return the order that is cut, the starts of batches, and a way to cut more batches."""
     limit, most = batching.batch_duration_us, batching.max_samples
     if not len(pool):
         return np.arange(0), [], lambda _: []
@@ -262,19 +262,18 @@ def _repeats(pool: Items, need: int, link: LinkKey) -> Items:
 
 
 def _sequence(
-    pool: Items,
+    length_us: NDArray[np.int64],
     order: NDArray[np.int64],
     first: NDArray[np.int64],
-    size: NDArray[np.int64],
     batching: Batching,
     link: LinkKey,
 ) -> NDArray[np.int64]:
-    """The order in which batches are handed out."""
+    """Return the order in which batches are handed out; lengths are in the order of `order`."""
     if not len(first) or (not link.shuffle and not batching.bucketing):
         return np.arange(len(first))
-    longest = np.maximum.reduceat(pool.length[order], first)
+    longest = np.maximum.reduceat(length_us, first)
     effort = effective(longest, batching.quadratic_duration_us)
-    cost = effort * size
+    cost = effort * np.diff(first, append=np.int64(len(order)))
     per_step = batching.micro_batches_per_step
     if not link.shuffle:
         return deal_in_order(effort, cost, per_step, np.minimum.reduceat(order, first))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.plan.keyed import Purpose, derive, key
-from playhead.plan.permute import permute_segments, ranges
+from playhead.plan.permute import Spans, permute_spans, ranges
 from playhead.plan.shards import rows_by_shard
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def _by_order(
 ) -> dict[tuple[PassOrder, int], NDArray[np.int64]]:
     """Segments by the order and seed of their pass; a running pass may have its own."""
     position = source.position
-    usual = (position.order_of_passes, position.seed)
-    own = {
+    usual: tuple[PassOrder, int] = (position.order_of_passes, position.seed)
+    own: dict[int, tuple[PassOrder, int]] = {
         number: (leaf.order, leaf.seed)
         for number, leaf in enumerate(position.leaves.values())
         if (leaf.order, leaf.seed) != usual
@@ -163,7 +163,9 @@ def _ordered(source: Source, segments: _Segments, order: PassOrder, seed: int) -
 def _permuted(source: Source, segments: _Segments, seed: int) -> NDArray[np.int64]:
     words = source.roster.words[segments.leaf]
     keys = derive(key(seed, Purpose.ROWS), words, segments.pass_)
-    return permute_segments(segments.size, keys, segments.first, segments.count)
+    return permute_spans(
+        Spans(size=segments.size, key=keys, first=segments.first, count=segments.count)
+    )
 
 
 def _ordered_by_shard(source: Source, segments: _Segments, seed: int) -> NDArray[np.int64]:

@@ -45,7 +45,7 @@ def effective(length_us: NDArray[np.int64], quadratic_us: int | None) -> NDArray
 
 
 def effective_one(length_us: int, quadratic_us: int | None) -> int:
-    """The effective length of one sample (µs), exact at any length.
+    """Return the effective length of one sample (µs), exact at any length.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def effective_one(length_us: int, quadratic_us: int | None) -> int:
 
 
 def longest_within(limit_us: int, quadratic_us: int | None) -> int:
-    """The longest length whose effective length is within a limit (µs); 0 where none is.
+    """Return the longest length whose effective length is within a limit (µs); 0 where none is.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def longest_within(limit_us: int, quadratic_us: int | None) -> int:
 
 
 def longest_allowed(batching: Batching) -> int | None:
-    """The longest length (µs) that may be in a batch with others; None where nothing limits it."""
+    """Return the longest length (µs) that the limit allows; None where nothing limits it."""
     if batching.batch_duration_us is None:
         return None
     return longest_within(batching.batch_duration_us, batching.quadratic_duration_us)

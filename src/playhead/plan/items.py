@@ -37,7 +37,7 @@ class Items:
         return len(self.row)
 
     def chosen(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Items:
-        """Some of the samples, by number or mask."""
+        """Return some of the samples, by number or mask."""
         return Items(
             leaf=self.leaf[which],
             pass_=self.pass_[which],
@@ -47,7 +47,7 @@ class Items:
 
     @staticmethod
     def joined(parts: Sequence[Items]) -> Items:
-        """Samples of one part after the other."""
+        """Return samples of one part after the other."""
         if len(parts) == 1:
             return parts[0]
         return Items(
@@ -73,7 +73,7 @@ def draw_items(source: Source, taken: NDArray[np.int64], counts: NDArray[np.int6
 
 
 def interleaved(items: Items, counts: NDArray[np.int64]) -> Items:
-    """Samples that lie leaf after leaf, spread evenly: leaves alternate in proportion.
+    """Return samples that lie leaf after leaf, spread evenly: leaves alternate in proportion.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def _lengths(source: Source, drawn: Drawn, counts: NDArray[np.int64]) -> NDArray
 
 
 def accept(items: Items, low: int | None, high: int | None, dropped: dict[str, int]) -> Items:
-    """The samples that the length filters keep; what they drop is counted in `dropped`.
+    """Return the samples that the length filters keep; what they drop is counted in `dropped`.
 
     Parameters
     ----------

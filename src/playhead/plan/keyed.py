@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def mix_array(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def key(seed: int, purpose: int, *words: int) -> int:
-    """The key of a purpose: every word counts, and so does its place.
+    """Return the key of a purpose: every word counts, and so does its place.
 
     Parameters
     ----------
@@ -99,9 +99,7 @@ def key(seed: int, purpose: int, *words: int) -> int:
     return state
 
 
-def derive(
-    base: int | NDArray[np.uint64], *words: NDArray[np.int64] | NDArray[np.uint64]
-) -> NDArray[np.uint64]:
+def derive(base: int | NDArray[np.uint64], *words: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
     """`key` with further words, for whole arrays that broadcast against each other.
 
     ``derive(key(seed, purpose), a, b)[i] == key(seed, purpose, a[i], b[i])``.
@@ -127,7 +125,7 @@ def stream(
 
 
 def text_word(text: str) -> int:
-    """A 64-bit word for a text, so that a leaf's key can be part of a key.
+    """Return a 64-bit word for a text, so that a leaf's key can be part of a key.
 
     Examples
     --------

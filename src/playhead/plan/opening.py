@@ -28,7 +28,7 @@ _US_PER_CS = 10_000
 def start(
     leaves: Sequence[LeafColumns], shape: Shape, batching: Batching, *, seed: int, pass_: int = 0
 ) -> Position:
-    """The position at the start of training, or of a finite pass.
+    """Return the position at the start of training, or of a finite pass.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def open_window(
     moved: Mapping[str, str],
     pass_: int,
 ) -> Position:
-    """The position at the start of a window.
+    """Return the position at the start of a window.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _brought_up(progress: LeafProgress, leaf: LeafColumns, finite: bool) -> Leaf
 def _declared(
     joined: Mapping[str, LeafProgress], present: Mapping[str, LeafColumns]
 ) -> tuple[int, ...] | None:
-    """The declared order of leaves, those that are absent last; None where it is that of keys."""
+    """Return the declared order of leaves, absent ones last; None where it is that of keys."""
     number = {key: place for place, key in enumerate(joined)}
     order = [number[key] for key in present if key in number]
     order += [place for key, place in number.items() if key not in present]

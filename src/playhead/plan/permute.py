@@ -2,56 +2,88 @@
 
 from __future__ import annotations
 
-from math import isqrt
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.plan.keyed import mix, mix_array, stream
+from playhead.plan.keyed import mix_array, stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SORTED_ROWS", "permute", "permute_segments", "ranges"]
+__all__ = ["SORTED_ROWS", "Spans", "permute", "permute_spans", "ranges"]
 
 SORTED_ROWS = 1 << 10
-"""Up to this size a permutation sorts hashes; above it, it is a Feistel network."""
+"""Up to this size a permutation sorts hashes; above it, it is a Feistel network.
+
+Small networks are not uniform: of 6 rounds, pairs of neighbours show it below 512 elements.
+"""
 
 _ROUNDS = 6
 # Scratch arrays of this many elements stay in a core's cache.
 _BLOCK = 1 << 14
-# A segment of so many draws is worth a call of its own, with scalars for its size and key.
-_LONG_SEGMENT = 1 << 11
+# A span of so many draws is worth a call of its own, with one size and one key for all.
+_LONG_SPAN = 1 << 11
 
-# A sorted word is (segment, hash, row): 18, 36 and 10 bits.
+# A sorted word is (span, hash, row): 18, 36 and 10 bits.
 _ROW_BITS = np.uint64(10)
 _HASH_BITS = np.uint64(36)
 _SORTED_ELEMENTS = 1 << 18
 _HALF = np.uint64(32)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Spans:
+    """Ranges of permutations; every array has shape (S,)."""
+
+    size: NDArray[np.int64]
+    """How many elements each permutation has."""
+    key: NDArray[np.uint64]
+    """Which of the permutations of that size it is."""
+    first: NDArray[np.int64]
+    """Where the range begins."""
+    count: NDArray[np.int64]
+    """How long it is; first + count ≤ size."""
+
+    def chosen(self, which: NDArray[np.int64]) -> Spans:
+        """Return some of the spans."""
+        return Spans(
+            size=self.size[which],
+            key=self.key[which],
+            first=self.first[which],
+            count=self.count[which],
+        )
+
+
 def permute(index: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
-    """Elements `index` of the permutation of range(size) that belongs to `key`.
+    """Return elements of the permutation of range(size) that belongs to a key.
 
     Parameters
     ----------
     index
-        Positions, shape (K,), 0 ≤ index < size.
+        Which elements, shape (K,), 0 ≤ index < size.
     size
         How many elements are permuted.
     key
         Which of the permutations.
+
+    Examples
+    --------
+    >>> sorted(permute(np.arange(5), 5, key=1).tolist())
+    [0, 1, 2, 3, 4]
     """
+    sizes, keys = np.array([size], dtype=np.int64), np.array([key], dtype=np.uint64)
     if size <= SORTED_ROWS:
-        return _sorted_orders(np.array([size]), np.array([key], dtype=np.uint64))[index]
-    blocks = [
-        _feistel(index[start : start + _BLOCK], size, key) for start in range(0, len(index), _BLOCK)
-    ]
-    return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.int64)
+        return _sorted_orders(sizes, keys)[index]
+    out = np.empty(len(index), dtype=np.int64)
+    for at in range(0, len(index), _BLOCK):
+        out[at : at + _BLOCK] = _feistel(index[at : at + _BLOCK], sizes, keys)
+    return out
 
 
 def ranges(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers first, first + 1, … of every segment, one segment after the other.
+    """Return the numbers first, first + 1, … of every range, one range after the other.
 
     Examples
     --------
@@ -59,78 +91,60 @@ def ranges(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int
     [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(count)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - count), count)
+    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - (ends - count), count)
 
 
-def permute_segments(
-    size: NDArray[np.int64],
-    key: NDArray[np.uint64],
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Elements first … first + count - 1 of many permutations, one segment after the other.
+def permute_spans(spans: Spans) -> NDArray[np.int64]:
+    """Return the elements of many ranges of permutations, one range after the other.
 
-    Parameters
-    ----------
-    size, key, first, count
-        A permutation and a range of it per segment, shape (S,); first + count ≤ size.
+    The same elements as `permute` gives one by one; thousands of short ranges cost one call.
 
     Returns
     -------
     NDArray[np.int64]
-        Shape (Σ count,); the same elements as `permute` gives one by one.
+        Shape (Σ count,).
     """
-    out = np.empty(int(count.sum()), dtype=np.int64)
-    start = np.cumsum(count) - count
-    small = size <= SORTED_ROWS
-    long = ~small & (count >= _LONG_SEGMENT)
-    for segment in np.flatnonzero(long).tolist():
-        index = np.arange(first[segment], first[segment] + count[segment])
-        at = start[segment]
-        out[at : at + count[segment]] = permute(index, int(size[segment]), int(key[segment]))
-    _fill_short(out, np.flatnonzero(~small & ~long), start, size, key, first, count)
-    _fill_small(out, np.flatnonzero(small), start, size, key, first, count)
+    out = np.empty(int(spans.count.sum()), dtype=np.int64)
+    start = np.cumsum(spans.count) - spans.count
+    small = spans.size <= SORTED_ROWS
+    long = ~small & (spans.count >= _LONG_SPAN)
+    for span in np.flatnonzero(long).tolist():
+        at, count = int(start[span]), int(spans.count[span])
+        index = np.arange(count) + spans.first[span]
+        out[at : at + count] = permute(index, int(spans.size[span]), int(spans.key[span]))
+    for which, elements in (
+        (np.flatnonzero(~small & ~long), _short_elements),
+        (np.flatnonzero(small), _small_elements),
+    ):
+        if len(which):
+            out[ranges(start[which], spans.count[which])] = elements(spans.chosen(which))
     return out
 
 
-def _fill_short(
-    out: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    start: NDArray[np.int64],
-    size: NDArray[np.int64],
-    key: NDArray[np.uint64],
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> None:
-    """Feistel elements of many short segments, in blocks, with a size and a key per element."""
-    counts = count[segments]
-    index, place = ranges(first[segments], counts), ranges(start[segments], counts)
-    sizes, keys = np.repeat(size[segments], counts), np.repeat(key[segments], counts)
+def _short_elements(spans: Spans) -> NDArray[np.int64]:
+    """Elements of networks, in blocks, with a size and a key for every element."""
+    index = ranges(spans.first, spans.count)
+    size, key = np.repeat(spans.size, spans.count), np.repeat(spans.key, spans.count)
+    out = np.empty(len(index), dtype=np.int64)
     for at in range(0, len(index), _BLOCK):
         block = slice(at, at + _BLOCK)
-        out[place[block]] = _feistel(index[block], sizes[block], keys[block])
+        out[block] = _feistel(index[block], size[block], key[block])
+    return out
 
 
-def _fill_small(
-    out: NDArray[np.int64],
-    segments: NDArray[np.int64],
-    start: NDArray[np.int64],
-    size: NDArray[np.int64],
-    key: NDArray[np.uint64],
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-) -> None:
-    """Elements of small permutations, as many whole permutations at a time as fit the scratch."""
-    total = np.cumsum(size[segments])
+def _small_elements(spans: Spans) -> NDArray[np.int64]:
+    """Elements of sorted permutations, as many whole ones at a time as fit the scratch."""
+    total = np.cumsum(spans.size)
+    parts: list[NDArray[np.int64]] = []
     at = 0
-    while at < len(segments):
-        done = total[at - 1] if at else 0
+    while at < len(total):
+        done = int(total[at - 1]) if at else 0
         end = int(np.searchsorted(total, done + _SORTED_ELEMENTS, side="right"))
-        chunk = segments[at:end]
-        orders = _sorted_orders(size[chunk], key[chunk])
-        begin = np.cumsum(size[chunk]) - size[chunk] + first[chunk]
-        out[ranges(start[chunk], count[chunk])] = orders[ranges(begin, count[chunk])]
+        some = spans.chosen(np.arange(at, end))
+        begin = np.cumsum(some.size) - some.size + some.first
+        parts.append(_sorted_orders(some.size, some.key)[ranges(begin, some.count)])
         at = end
+    return np.concatenate(parts)
 
 
 def _sorted_orders(size: NDArray[np.int64], key: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -140,70 +154,48 @@ def _sorted_orders(size: NDArray[np.int64], key: NDArray[np.uint64]) -> NDArray[
     word >>= np.uint64(64) - _HASH_BITS
     word <<= _ROW_BITS
     word |= row
-    word |= np.repeat(np.arange(len(size), dtype=np.uint64) << (_ROW_BITS + _HASH_BITS), size)
+    word |= np.repeat(np.arange(len(size)).astype(np.uint64) << (_ROW_BITS + _HASH_BITS), size)
     word.sort()
     return (word & np.uint64(SORTED_ROWS - 1)).astype(np.int64)
 
 
-def _feistel(
-    index: NDArray[np.int64],
-    size: int | NDArray[np.int64],
-    key: int | NDArray[np.uint64],
-) -> NDArray[np.int64]:
-    """Elements of Feistel networks on pairs (high, low) with high < ⌈√N⌉ and low < ⌈N / ⌈√N⌉⌉.
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Network:
+    """Feistel networks on pairs (high, low), high < rows and low < columns; shape (1,) or (K,)."""
 
-    That domain exceeds N by less than ⌈√N⌉, so hardly any element has to be walked on until it
-    falls below N.
-    """
-    word = index.astype(np.uint64)
-    if isinstance(size, np.ndarray):
-        root = np.sqrt(size.astype(np.float64)).astype(np.int64)
-        root += root * root < size
-        rows, columns = root.astype(np.uint64), (-(-size // root)).astype(np.uint64)
-        bound = size.astype(np.uint64)
-    else:
-        root = isqrt(size - 1) + 1
-        rows, columns = np.uint64(root), np.uint64(-(-size // root))
-        bound = np.uint64(size)
-    keys = _round_keys(key)
-    word = _rounds(word, rows, columns, keys)
-    outside = np.flatnonzero(word >= bound)
-    while len(outside):
-        walked = _rounds(
-            word[outside],
-            *(v if np.ndim(v) == 0 else v[outside] for v in (rows, columns)),
-            [k if np.ndim(k) == 0 else k[outside] for k in keys],
+    rows: NDArray[np.uint64]
+    columns: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+    keys: tuple[NDArray[np.uint64], ...]
+
+    def at(self, which: NDArray[np.int64]) -> _Network:
+        if len(self.size) == 1:
+            return self
+        return _Network(
+            rows=self.rows[which],
+            columns=self.columns[which],
+            size=self.size[which],
+            keys=tuple(key[which] for key in self.keys),
         )
-        word[outside] = walked
-        limit = bound if np.ndim(bound) == 0 else bound[outside]
-        outside = outside[walked >= limit]
-    return word.astype(np.int64)
 
-
-def _round_keys(key: int | NDArray[np.uint64]) -> list[Any]:
-    if isinstance(key, np.ndarray):
-        return [stream(key, np.array([r])) for r in range(_ROUNDS)]
-    return [np.uint64(mix(key + (r + 1) * 0x9E3779B97F4A7C15)) for r in range(_ROUNDS)]
-
-
-def _rounds(
-    word: NDArray[np.uint64], rows: Any, columns: Any, keys: list[Any]
-) -> NDArray[np.uint64]:
-    high, low = np.divmod(word, columns)
-    for number, key in enumerate(keys):
-        if number % 2:
-            high = _added(high, low, rows, key)
-        else:
-            low = _added(low, high, columns, key)
-    high *= columns
-    high += low
-    return high
+    def through(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Send elements through all rounds once."""
+        high, low = np.divmod(word, self.columns)
+        for number, key in enumerate(self.keys):
+            if number % 2:
+                high = _added(high, low, self.rows, key)
+            else:
+                low = _added(low, high, self.columns, key)
+        return high * self.columns + low
 
 
 def _added(
-    half: NDArray[np.uint64], other: NDArray[np.uint64], radix: Any, key: Any
+    half: NDArray[np.uint64],
+    other: NDArray[np.uint64],
+    radix: NDArray[np.uint64],
+    key: NDArray[np.uint64],
 ) -> NDArray[np.uint64]:
-    """(half + hash(other)) mod radix."""
+    """(half + hash(other)) mod radix, the hash brought below the radix by multiplication."""
     hashed = mix_array(other + key)
     hashed >>= _HALF
     hashed *= radix
@@ -211,3 +203,28 @@ def _added(
     hashed += half
     hashed -= radix * (hashed >= radix)
     return hashed
+
+
+def _feistel(
+    index: NDArray[np.int64], size: NDArray[np.int64], key: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """Elements of networks on ⌈√N⌉ rows and ⌈N / ⌈√N⌉⌉ columns.
+
+    Such a table has less than ⌈√N⌉ places too many, so that hardly any element has to be sent
+    through again until it falls below N.
+    """
+    root = np.sqrt(size.astype(np.float64)).astype(np.int64)
+    root += root * root < size
+    network = _Network(
+        rows=root.astype(np.uint64),
+        columns=((size + root - 1) // root).astype(np.uint64),
+        size=size.astype(np.uint64),
+        keys=tuple(stream(key, np.array([number])) for number in range(_ROUNDS)),
+    )
+    word = network.through(index.astype(np.uint64))
+    outside = np.flatnonzero(word >= network.size)
+    while len(outside):
+        rest = network.at(outside)
+        word[outside] = rest.through(word[outside])
+        outside = outside[word[outside] >= rest.size]
+    return word.astype(np.int64)

@@ -68,7 +68,7 @@ Load the state that Playhead's loader saved.
     shape: Shape
     """What the window is drawn with."""
     weights: tuple[int, ...]
-    """Weight of each of `leaves` in this window; in a finite pass 1, or 0 for one that is absent."""
+    """Weight of each of `leaves` in this window; in a finite pass 1, or 0 where one is absent."""
     order: tuple[int, ...] | None = None
     """Declared order of `leaves` (their numbers) where it matters and is not that of their keys."""
     read: tuple[int, ...] | None = None
@@ -104,7 +104,7 @@ Load the state that Playhead's loader saved.
         return not any(link.steps for link in self.chain)
 
     def to_json(self) -> dict[str, Any]:
-        """The position as JSON types; at most 1 KB and 70 bytes a leaf."""
+        """Return the position as JSON types; at most 1 KB and 70 bytes a leaf."""
         base_order = order_of_passes(self.shape)
         state: dict[str, Any] = {
             "version": POSITION_VERSION,
@@ -133,7 +133,7 @@ Load the state that Playhead's loader saved.
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Position:
-        """The position that `to_json` made.
+        """Return the position that `to_json` made.
 
         Raises
         ------
@@ -255,7 +255,7 @@ def _progress_from_json(entry: Any, seed: int, order: PassOrder) -> LeafProgress
 
 
 def _chain_to_json(chain: tuple[Link, ...]) -> list[list[Any]]:
-    """A link holds what changed since the one before, so that bins are written once."""
+    """Return a link holds what changed since the one before, so that bins are written once."""
     state: list[list[Any]] = []
     base = _DEFAULT_BATCHING
     for link in chain:

@@ -44,7 +44,7 @@ class LeafProgress:
 def advanced(
     progress: LeafProgress, draws: int, *, seed: int, order: PassOrder, finite: bool
 ) -> LeafProgress:
-    """The place after some more draws.
+    """Return the place after some more draws.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def remaining_windows(remaining: int, draws: int) -> int:
 def shares_keyed(
     remaining: NDArray[np.int64], draws: int, hashes: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """The same part of the rest of every leaf, rounded up or down by a keyed hash.
+    """Return the same part of the rest of every leaf, rounded up or down by a keyed hash.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def shares_keyed(
 
 
 def shares_in_order(remaining: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
-    """The next rows of the leaves laid end to end.
+    """Return the next rows of the leaves laid end to end.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def resume(
     reseed: int | None = None,
     on_change: OnChange = "error",
 ) -> tuple[Position, tuple[str, ...]]:
-    """The position to go on from, and what people should know about it.
+    """Return the position to go on from, and what people should know about it.
 
     With nothing changed, the position comes back as it is. Another batching deals out what is left
     of the running window anew. Another shape, weights, new leaves and another seed take effect at
@@ -85,14 +85,15 @@ def resume(
     changed = _changed(position, present, on_change, notes)
     if position.is_window_start:
         entries = _restarted(position.leaves, changed, present, shape.finite)
-        return _reopened(position, entries, leaves, shape, batching, 0), tuple(notes)
+        return _reopened(position, entries, leaves, shape, batching), tuple(notes)
     taken, windows = _taken(position)
     lost = _lost(position, present, changed, taken)
     if lost:
         entries = _ended(position, taken)
         entries = _restarted(entries, changed, present, shape.finite)
         notes.append(_what_is_lost(position, leaves, present, lost, taken))
-        return _reopened(position, entries, leaves, shape, batching, windows), tuple(notes)
+        position = replace(position, window=position.window + windows)
+        return _reopened(position, entries, leaves, shape, batching), tuple(notes)
     if changed:
         entries = _restarted(position.leaves, changed, present, shape.finite)
         position = replace(position, leaves=entries)
@@ -175,7 +176,7 @@ def _restarted(
     present: Mapping[str, LeafColumns],
     finite: bool,
 ) -> dict[str, LeafProgress]:
-    """The entries, with passes over changed leaves started over on the rows of today."""
+    """Return the entries, with passes over changed leaves started over on the rows of today."""
     restarted = dict(entries)
     for key in changed:
         rows = present[key].num_rows
@@ -198,7 +199,6 @@ def _reopened(
     leaves: Sequence[LeafColumns],
     shape: Shape,
     batching: Batching,
-    windows: int,
 ) -> Position:
     return open_window(
         entries,
@@ -207,7 +207,7 @@ def _reopened(
         batching,
         seed=position.latest_seed,
         step=position.step,
-        window=position.window + windows,
+        window=position.window,
         moved=position.moved,
         pass_=position.pass_ if shape.finite else 0,
     )
@@ -264,7 +264,7 @@ def _what_is_lost(
     lost: Sequence[str],
     taken: NDArray[np.int64],
 ) -> str:
-    """The note that names every leaf with samples of the running window that are not read."""
+    """Return the note that names every leaf with samples of the window that are not read."""
     source = source_of(position, leaves)
     gone = np.array([key in lost for key in position.leaves])
     nothing = np.zeros_like(taken)
@@ -308,7 +308,7 @@ def _note_next_window(
 def _linked(
     position: Position, leaves: Sequence[LeafColumns], batching: Batching, notes: list[str]
 ) -> Position:
-    """The position with a chain whose last link has this batching."""
+    """Return the position with a chain whose last link has this batching."""
     chain = list(position.chain)
     # A link that nothing was handed out of never was: restarts alone do not lengthen the chain.
     while not chain[-1].steps:

@@ -70,7 +70,7 @@ class Roster:
 
     @classmethod
     def of(cls, position: Position) -> Roster:
-        """The leaves of the running window of a position."""
+        """Return the leaves of the running window of a position."""
         leaves = position.leaves.values()
         size = len(position.leaves)
         in_order = position.order is not None and not position.shape.shuffle
@@ -120,7 +120,7 @@ class Roster:
     def further_leaves(
         self, link: int, taken: NDArray[np.int64], first: int, count: int
     ) -> NDArray[np.int64]:
-        """The leaves of draws beyond the windows, from draw `first` on.
+        """Return the leaves of draws beyond the windows, from draw `first` on.
 
         Parameters
         ----------

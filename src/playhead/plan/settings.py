@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from playhead.errors import PlanError
@@ -70,7 +71,7 @@ class Batching:
     batch_size: int | None = None
     """Most samples of a batch; 4096 where only durations limit it."""
     batch_duration_us: int | None = None
-    """Most that samples × longest effective length of a batch may be (µs)."""
+    """Most that samples times longest effective length of a batch may be (µs)."""
     quadratic_duration_us: int | None = None
     """Length (µs) that counts double: a length l counts l + l² / this."""
     bucketing: bool = True
@@ -121,9 +122,7 @@ class Batching:
 
     def _check_bins(self) -> None:
         bins, sizes = self.bins_us, self.bucket_batch_size
-        if bins is not None and (
-            not bins or bins[0] < 1 or any(b <= a for a, b in zip(bins, bins[1:], strict=False))
-        ):
+        if bins is not None and (not bins or bins[0] < 1 or any(b <= a for a, b in pairwise(bins))):
             raise PlanError(
                 f"the bins {list(bins)} are not positive and strictly ascending",
                 fix="Sort them, and name each border once",
@@ -136,7 +135,7 @@ class Batching:
                 f" {len(bins or ()) if self.bucketing else 0} duration bins",
                 fix="Give one size per bin, with bucketing on",
             )
-        if min(sizes) < 1 or any(b > a for a, b in zip(sizes, sizes[1:], strict=False)):
+        if min(sizes) < 1 or any(b > a for a, b in pairwise(sizes)):
             raise PlanError(
                 f"the sizes {list(sizes)} of bucket_batch_size grow with the length or are not"
                 " positive",
@@ -145,7 +144,7 @@ class Batching:
 
 
 def changed_fields(value: Any, base: Any) -> dict[str, Any]:
-    """The fields of a settings object that differ from another's, as JSON types."""
+    """Return the fields of a settings object that differ from another's, as JSON types."""
     changed: dict[str, Any] = {}
     for item in fields(value):
         mine = getattr(value, item.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.plan.keyed import Purpose, derive, key, stream
-from playhead.plan.permute import permute_segments
+from playhead.plan.permute import Spans, permute_spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,11 +53,13 @@ def rows_by_shard(
     inside_first[0] = first - (ends[begin] - sizes[touched[0]])
     inside_count = sizes[touched] - inside_first
     inside_count[-1] -= ends[end - 1] - (first + count)
-    inside = permute_segments(
-        sizes[touched],
-        derive(key(seed, Purpose.ROWS, leaf, pass_), touched),
-        inside_first,
-        inside_count,
+    inside = permute_spans(
+        Spans(
+            size=sizes[touched],
+            key=derive(key(seed, Purpose.ROWS, leaf, pass_), touched),
+            first=inside_first,
+            count=inside_count,
+        )
     )
     place = inside + np.repeat(starts[touched], inside_count)
     if np.all(shard[1:] >= shard[:-1]):

@@ -56,6 +56,7 @@ class WindowStats:
 
     def __init__(
         self,
+        *,
         dealt: Dealt,
         batching: Batching,
         columns: Sequence[LeafColumns | None],
@@ -85,7 +86,7 @@ class WindowStats:
 
     @cached_property
     def costs(self) -> NDArray[np.int64]:
-        """Samples × longest effective length of each batch (µs), shape (steps, G)."""
+        """Samples times longest effective length of each batch (µs), shape (steps, G)."""
         effort = effective(self._longest, self._batching.quadratic_duration_us)
         return (effort * self._dealt.size).reshape(-1, self._dealt.per_step)
 

@@ -47,7 +47,7 @@ def deal_keyed(
     effort
         Effective length of the longest sample of each batch (µs), shape (K,).
     cost
-        Samples × that length, shape (K,).
+        Samples times that length, shape (K,).
     per_step
         Micro-batches of a step, G; divides K.
     step_key, slot_key

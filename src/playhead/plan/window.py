@@ -88,7 +88,7 @@ class WindowPlan:
         )
 
     def micro_batch(self, step: int, slot: int) -> MicroBatch:
-        """The rows of one slot of one step.
+        """Return the rows of one slot of one step.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class WindowPlan:
         )
 
     def position_at(self, step: int) -> Position:
-        """The position after so many steps of the link were handed out.
+        """Return the position after so many steps of the link were handed out.
 
         After the last step, that is the start of the next window, or the end of a finite pass.
 
@@ -179,15 +179,15 @@ class WindowPlan:
             dropped[reason] = dropped.get(reason, 0) + count
         columns = running.source.columns
         return WindowStats(
-            running.dealt,
-            self._position.chain[-1].batching,
-            columns,
-            [
+            dealt=running.dealt,
+            batching=self._position.chain[-1].batching,
+            columns=columns,
+            names=[
                 name if leaf is None else leaf.name
                 for name, leaf in zip(self._position.leaves, columns, strict=True)
             ],
-            running.pool.taken,
-            dropped,
+            taken=running.pool.taken,
+            dropped=dropped,
         )
 
 
