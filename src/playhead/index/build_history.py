@@ -24,6 +24,13 @@ MAX_FILES: Final = 20
 MAX_CHANGES: Final = 16
 """Changes that are remembered."""
 
+_AUDIO = ("audio_offset", "audio_size")
+_KINDS = (
+    (("duration_us", "num_samples"), "durations differ"),
+    (("row_offset", "row_size"), "rows lie elsewhere in the file"),
+    (_AUDIO, "members lie elsewhere in the archive"),
+)
+
 
 def history(
     old: LeafPack, columns: Mapping[str, NDArray], shards: ShardTable, fingerprint: str
@@ -62,10 +69,13 @@ def _differences(
     for uri, rows in now.items():
         if uri not in then:
             found.append((uri, f"is new, {rows.stop - rows.start} rows"))
-            continue
-        what = _difference(old.columns(), then[uri], columns, rows)
-        if what is not None:
-            found.append((uri, what))
+        elif then[uri].stop - then[uri].start != rows.stop - rows.start:
+            old_rows = then[uri].stop - then[uri].start
+            found.append((uri, f"{old_rows} rows became {rows.stop - rows.start}"))
+        else:
+            before = {name: column[then[uri]] for name, column in old.columns().items()}
+            after = {name: column[rows] for name, column in columns.items()}
+            found += _difference(uri, before, after, shards)
     kept = [uri for uri in then if uri in now]
     if kept != [uri for uri in now if uri in then]:
         found.append((kept[0], "the files stand in another order"))
@@ -83,18 +93,16 @@ def _stretches(shards: ShardTable) -> dict[str, slice]:
 
 
 def _difference(
-    old: Mapping[str, NDArray], then: slice, new: Mapping[str, NDArray], now: slice
-) -> str | None:
-    if then.stop - then.start != now.stop - now.start:
-        return f"{then.stop - then.start} rows became {now.stop - now.start}"
-    for names, what in (
-        (("duration_us", "num_samples"), "durations differ"),
-        (("row_offset", "row_size"), "rows lie elsewhere in the file"),
-        (("audio_offset", "audio_size"), "members lie elsewhere in the archive"),
-    ):
-        differs = np.zeros(then.stop - then.start, np.bool_)
+    uri: str, old: Mapping[str, NDArray], new: Mapping[str, NDArray], shards: ShardTable
+) -> list[tuple[str, str]]:
+    """Say how as many rows of one manifest differ."""
+    for names, what in _KINDS:
+        differs = np.zeros(len(new["shard"]), np.bool_)
         for name in names:
-            differs |= old[name][then] != new[name][now]
+            differs |= old[name] != new[name]
         if differs.any():
-            return f"{int(differs.sum())} {what}, the first at its row {int(np.argmax(differs))}"
-    return None
+            first = int(np.argmax(differs))
+            if names == _AUDIO:
+                uri = shards.uris[new["tar"][first]]
+            return [(uri, f"{int(differs.sum())} {what}, the first at row {first}")]
+    return []
