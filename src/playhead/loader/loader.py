@@ -237,8 +237,8 @@ class Loader:
             return dataclasses.replace(batching, micro_batches_per_step=saved)
         self._say(
             f"the state has {saved} micro-batches a step, which {self._topology.world_size} ranks"
-            f" cannot share: a step is now {self._topology.world_size}, and what is left of the"
-            " window is dealt out again. Set micro_batches_per_step to keep the step."
+            f" cannot share: a step is now {self._topology.world_size}. Set micro_batches_per_step"
+            " to a multiple of both to keep the step."
         )
         return dataclasses.replace(batching, micro_batches_per_step=self._topology.world_size)
 

@@ -1,0 +1,388 @@
+"""The loader over made-up columns: what iterators, states and lengths mean."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from playhead.errors import PositionError, TopologyError
+from playhead.loader.loader import Loader
+from playhead.loader.ranks import Topology
+from playhead.loader.run import Planning
+from playhead.loader.stream import Workers
+from playhead.plan import Batching, LeafColumns, Shape
+
+
+def leaf(key, rows, weight=1, seed=0):
+    durations = np.random.default_rng(seed).integers(300_000, 12_000_000, rows)
+
+    def fingerprint(n):
+        return hashlib.blake2b(durations[:n].tobytes(), digest_size=8).hexdigest()
+
+    return LeafColumns(
+        key=key, name=key, weight=weight, duration_us=durations, fingerprint=fingerprint
+    )
+
+
+LEAVES = (leaf("a", 90), leaf("b", 37, weight=2, seed=1))
+
+
+def rows_of(micro_batch):
+    """A batch that shows where it comes from."""
+    pairs = zip(micro_batch.leaf.tolist(), micro_batch.row.tolist(), strict=True)
+    return {
+        "rows": list(pairs),
+        "step": micro_batch.step,
+        "slot": micro_batch.slot,
+        "key": micro_batch.key,
+        "repeated": micro_batch.repeated.tolist(),
+    }
+
+
+def loader(
+    *,
+    rank=0,
+    world_size=1,
+    step=6,
+    finite=False,
+    seed=3,
+    limit=40_000_000,
+    shuffle=True,
+    fixed_step=True,
+    workers=0,
+    leaves=LEAVES,
+    window_draws=100,
+):
+    return Loader(
+        planning=Planning(
+            leaves=leaves,
+            shape=Shape(finite=finite, shuffle=shuffle, window_draws=window_draws),
+            batching=Batching(micro_batches_per_step=step, batch_duration_us=limit, batch_size=8),
+        ),
+        fetch=rows_of,
+        topology=Topology(rank=rank, world_size=world_size),
+        workers=Workers(num_workers=workers),
+        seed=seed,
+        fixed_step=fixed_step,
+    )
+
+
+def take(iterable, count):
+    return list(islice(iter(iterable), count))
+
+
+def seen(batches):
+    return Counter(
+        row
+        for batch in batches
+        for row, again in zip(batch["rows"], batch["repeated"], strict=True)
+        if not again
+    )
+
+
+EVERYTHING = Counter((n, row) for n, leaf_ in enumerate(LEAVES) for row in range(leaf_.num_rows))
+
+
+def test_a_finite_pass_gives_every_sample_once_and_says_how_long_it_is():
+    whole = loader(finite=True)
+    expected = len(whole)
+    batches = list(whole)
+    assert len(batches) == expected
+    assert seen(batches) == EVERYTHING
+
+
+def test_ranks_share_every_step():
+    alone = list(loader(finite=True))
+    shared = [list(loader(finite=True, rank=rank, world_size=3)) for rank in range(3)]
+    merged = sorted((b for part in shared for b in part), key=lambda b: (b["step"], b["slot"]))
+    assert merged == alone
+    assert len({len(part) for part in shared}) == 1
+
+
+@settings(max_examples=25)
+@given(
+    steps=st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    sizes=st.lists(st.sampled_from([1, 2, 3, 6]), min_size=4, max_size=4),
+    finite=st.booleans(),
+)
+def test_stopped_and_resumed_on_other_world_sizes_is_the_uninterrupted_run(steps, sizes, finite):
+    whole = take(loader(finite=finite), 6 * 12)
+    state, got = None, []
+    for count, size in zip([*steps, 99], [*sizes, 1], strict=False):
+        ranks = [loader(finite=finite, rank=rank, world_size=size) for rank in range(size)]
+        if state is not None:
+            for part in ranks:
+                part.load_state_dict(state)
+        wanted = min(count, len(whole) // 6 - len(got) // 6)
+        if not wanted and got:
+            continue
+        parts = [take(part, wanted * part.batches_per_step) for part in ranks]
+        got += sorted((b for part in parts for b in part), key=lambda b: (b["step"], b["slot"]))
+        states = [json.dumps(part.state_dict()) for part in ranks]
+        assert len(set(states)) == 1
+        state = json.loads(states[0])
+    assert got == whole
+
+
+def test_an_endless_loader_goes_on_at_a_second_iter():
+    straight = take(loader(), 30)
+    broken = loader()
+    got = take(broken, 7)
+    assert got + take(broken, 23) == straight
+
+
+def test_a_finite_loader_starts_its_next_pass_at_every_iter():
+    twice = loader(finite=True)
+    first, second = list(twice), list(twice)
+    assert seen(first) == seen(second) == EVERYTHING
+    assert first != second
+    again = loader(finite=True)
+    again.set_epoch(1)
+    assert [b["rows"] for b in again] == [b["rows"] for b in second]
+
+
+def test_declared_order_is_the_same_in_every_pass():
+    plain = loader(finite=True, shuffle=False)
+    assert [b["rows"] for b in plain] == [b["rows"] for b in plain]
+
+
+def test_a_break_then_iter_is_a_whole_pass():
+    broken = loader(finite=True)
+    take(broken, 3)
+    assert seen(list(broken)) == EVERYTHING
+
+
+def test_a_second_iterator_ends_the_first():
+    two = loader()
+    first = iter(two)
+    next(first)
+    second = iter(two)
+    assert next(second)["slot"] == 1
+    with pytest.raises(StopIteration):
+        next(first)
+
+
+def test_loading_a_state_moves_a_live_iterator():
+    straight = take(loader(), 24)
+    live = loader()
+    batches = iter(live)
+    for _ in range(6):
+        next(batches)
+    state = live.state_dict()
+    for _ in range(9):
+        next(batches)
+    live.load_state_dict(state)
+    assert [next(batches) for _ in range(18)] == straight[6:]
+
+
+def test_set_epoch_waits_for_a_restored_state():
+    straight = list(loader(finite=True))
+    saved = loader(finite=True)
+    batches = iter(saved)
+    for _ in range(6):
+        next(batches)
+    fresh = loader(finite=True)
+    fresh.load_state_dict(saved.state_dict())
+    fresh.set_epoch(9)
+    assert len(fresh) == len(straight) - 6
+    assert list(fresh) == straight[6:]
+    fresh.set_epoch(1)
+    assert len(list(fresh)) == len(fresh)
+
+
+def test_the_skip_of_a_resumed_pass_does_not_stick():
+    passes = loader(finite=True)
+    expected = [list(passes) for _ in range(3)]
+    saved = loader(finite=True)
+    take(saved, 6)
+    state = saved.state_dict()
+    resumed = loader(finite=True)
+    resumed.load_state_dict(state)
+    got = [list(resumed) for _ in range(3)]
+    assert got[0] == expected[0][6:]
+    assert [[b["rows"] for b in p] for p in got[1:]] == [
+        [b["rows"] for b in p] for p in expected[1:]
+    ]
+
+
+def test_a_state_of_a_finished_pass_is_the_start_of_the_next():
+    passes = loader(finite=True)
+    expected = [[b["rows"] for b in passes] for _ in range(2)]
+    saved = loader(finite=True)
+    list(saved)
+    resumed = loader(finite=True)
+    resumed.load_state_dict(saved.state_dict())
+    assert [b["rows"] for b in resumed] == expected[1]
+
+
+def test_a_state_inside_a_step_is_its_start_and_says_so():
+    straight = take(loader(world_size=1), 18)
+    inside = loader()
+    batches = iter(inside)
+    for _ in range(8):
+        next(batches)
+    with pytest.warns(UserWarning, match="inside a step"):
+        state = inside.state_dict()
+    resumed = loader()
+    resumed.load_state_dict(state)
+    assert take(resumed, 12) == straight[6:]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_saving_right_after_loading_is_the_identity(steps):
+    saved = loader()
+    batches = iter(saved)
+    for _ in range(6 * steps):
+        next(batches)
+    state = saved.state_dict()
+    resumed = loader()
+    resumed.load_state_dict(state)
+    assert resumed.state_dict() == state
+    iter(resumed)
+    assert resumed.state_dict() == state
+
+
+def test_position_after_is_what_a_state_would_have_been():
+    run = loader()
+    batches = iter(run)
+    states = []
+    for _ in range(20):
+        for _ in range(6):
+            next(batches)
+        states.append(run.state_dict())
+    for step, state in enumerate(states[-3:], 18):
+        assert run.position_after(6 * step).to_json() == state
+    ahead = run.position_after(6 * 40)
+    resumed = loader()
+    resumed.load_state_dict(ahead.to_json())
+    assert take(resumed, 1)[0]["step"] == 40
+
+
+def test_position_before_anything_is_an_error():
+    with pytest.raises(PositionError, match="Iterate first"):
+        loader().position_after(0)
+
+
+def test_another_seed_is_refused_unless_asked_for():
+    saved = loader(seed=3)
+    take(saved, 6)
+    state = saved.state_dict()
+    other = loader(seed=4)
+    with pytest.raises(PositionError, match="seed 3 and the config has 4"):
+        other.load_state_dict(state)
+    with pytest.warns(UserWarning, match="from the next window"):
+        other.load_state_dict(state, reseed=True)
+    assert take(other, 6) == take(loader(seed=3), 12)[6:]
+    again = loader(seed=4)
+    with pytest.warns(UserWarning, match="from the next window"):
+        again.load_state_dict(other.state_dict())
+
+
+def test_a_drawn_seed_comes_back_from_the_state():
+    drawn = loader(seed="trng")
+    whole = take(drawn, 12)
+    state = drawn.state_dict()
+    resumed = loader(seed="trng")
+    resumed.load_state_dict(state)
+    assert take(resumed, 6)[0]["step"] == 2
+    assert whole[0]["key"] != take(loader(seed="trng"), 1)[0]["key"]
+
+
+def test_ranks_that_cannot_agree_on_a_seed_do_not_save_one():
+    with pytest.raises(PositionError, match="drawn when all ranks begin"):
+        loader(seed="trng", world_size=2, rank=1).state_dict()
+
+
+def test_the_step_of_the_state_is_kept_where_none_was_asked_for():
+    saved = loader(step=6)
+    take(saved, 6)
+    state = saved.state_dict()
+    resumed = loader(step=2, world_size=2, fixed_step=False)
+    resumed.load_state_dict(state)
+    assert resumed.micro_batches_per_step == 6
+    assert resumed.batches_per_step == 3
+
+
+def test_a_step_that_cannot_be_kept_is_a_new_one_with_a_warning():
+    saved = loader(step=6, finite=True)
+    first = take(saved, 6)
+    ranks = [loader(step=4, rank=r, world_size=4, fixed_step=False, finite=True) for r in range(4)]
+    state = saved.state_dict()
+    with (
+        pytest.warns(UserWarning, match="4 ranks cannot share"),
+        pytest.warns(UserWarning, match="dealt out anew"),
+    ):
+        ranks[0].load_state_dict(state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for other in ranks[1:]:
+            other.load_state_dict(state)
+    rest = [batch for part in ranks for batch in part]
+    whole = list(loader(step=6, finite=True))
+    assert seen(whole[:6]) + seen(rest) == EVERYTHING
+    assert first == whole[:6]
+
+
+def test_a_world_that_does_not_divide_the_step_is_refused():
+    with pytest.raises(TopologyError, match="1, 2, 3, 6"):
+        loader(step=6, world_size=4)
+
+
+def test_an_endless_loader_has_no_length():
+    with pytest.raises(TypeError, match="force_finite"):
+        len(loader())
+
+
+@pytest.mark.parametrize("state", [{}, {"epoch": 1}, [], None, "position", {"version": 99}])
+def test_states_that_are_not_ours_are_refused(state):
+    with pytest.raises(PositionError):
+        loader().load_state_dict(state)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_do_not_enter(workers):
+    parallel = loader(workers=workers)
+    assert take(parallel, 30) == take(loader(), 30)
+    parallel.close()
+
+
+def test_windows_smaller_than_what_workers_fetch_ahead():
+    tiny = loader(window_draws=5, step=1, workers=2)
+    got = take(tiny, 60)
+    assert got == take(loader(window_draws=5, step=1), 60)
+    tiny.close()
+
+
+def test_an_error_does_not_lose_its_batch():
+    calls = {"left": 1}
+
+    def fails_once(micro_batch):
+        if micro_batch.step == 1 and micro_batch.slot == 2 and calls["left"]:
+            calls["left"] -= 1
+            raise OSError("the disk went away")
+        return rows_of(micro_batch)
+
+    flaky = loader()
+    flaky._stream._fetch = fails_once
+    batches = iter(flaky)
+    got = [next(batches) for _ in range(8)]
+    with pytest.raises(OSError, match="went away"):
+        next(batches)
+    got += [next(batches) for _ in range(8)]
+    assert got == take(loader(), 16)
+
+
+def test_waits_are_counted():
+    timed = loader()
+    take(timed, 9)
+    assert timed.waits.batches == 9
+    assert 0 < timed.waits.longest <= timed.waits.seconds
+    assert 0 < timed.waits.share <= 1
