@@ -19,6 +19,11 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def _commands() -> None:  # pyright: ignore[reportUnusedFunction]  (typer calls it)
+    """Feed speech training: index data, prove exact resume, look at plans."""
+
+
 def main() -> None:
     """Run the command line: exit 0, 2 for bad input, 1 for work that failed."""
     from playhead.cli import demo, index  # noqa: PLC0415  (they register their commands on `app`)
@@ -29,3 +34,7 @@ def main() -> None:
     except PlayheadError as error:
         print(f"playhead: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(error.exit_code)
+    except OSError as error:
+        # A disk that fails or a folder that nobody may read: no fault of the program.
+        print(f"playhead: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)

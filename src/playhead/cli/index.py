@@ -1,0 +1,196 @@
+"""`playhead index`: write the `.idx` of every data file that is named, then the packs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from playhead.cli import app
+from playhead.cli.index_report import Report
+from playhead.cli.progress import Heartbeat, say
+from playhead.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playhead.blend.leaf import Leaf
+    from playhead.index.sidecars import Sidecar
+
+__all__ = ["index"]
+
+
+class Kind(str, Enum):
+    """What a data file is."""
+
+    JSONL = "jsonl"
+    NEMO_TAR = "nemo_tar"
+    WDS_TAR = "wds_tar"
+
+
+class Layout(str, Enum):
+    """What one sample of a tar is."""
+
+    NEMO = "nemo"
+    SHAR = "shar"
+
+
+def _slice_of(part: str | None) -> slice:
+    if part is None:
+        return slice(None)
+    first, _, second = part.partition("/")
+    if not (first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)):
+        raise typer.BadParameter(f"{part!r} is not i/n with 1 <= i <= n, as 3/16")
+    return slice(int(first) - 1, None, int(second))
+
+
+@app.command()
+def index(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Blend configs (.yaml), data files (.jsonl, .json, .tar), Shar folders.",
+            show_default=False,
+        ),
+    ],
+    *,
+    indexes_root: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder for the .idx files, which mirrors the data's paths.", metavar="DIR"
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes.", metavar="N")] = 4,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild what is up to date too.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be built.")
+    ] = False,
+    kind: Annotated[
+        list[Kind] | None, typer.Option(help="Only files of this kind; may be repeated.")
+    ] = None,
+    layout: Annotated[
+        Layout | None,
+        typer.Option(
+            help="What a sample is in the tars and folders given here: one member (nemo) or two "
+            "(shar). Without it, a tar's first two members tell, and a folder is Shar."
+        ),
+    ] = None,
+    data_blend_dir: Annotated[
+        str | None, typer.Option(help="What ${data_blend_dir} stands for.", metavar="DIR")
+    ] = None,
+    section: Annotated[
+        str | None,
+        typer.Option(help="Only this part of the configs, as model.train_ds.", metavar="NAME"),
+    ] = None,
+    embed_rows: Annotated[
+        bool, typer.Option("--embed-rows", help="Put the manifests' rows into the packs.")
+    ] = False,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
+    ] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            help="Do the i-th of n parts of the work, for job arrays.",
+            metavar="I/N",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
+    ] = False,
+) -> None:
+    """Index the data that blend configs name, or data files themselves.
+
+    An .idx for every JSONL and tar, as Lhotse and NeMo read it, and packs for configs.
+
+    What is up to date is skipped, and data are never touched.
+    """
+    from playhead.index.arguments import discover, is_config  # noqa: PLC0415  (loads NumPy)
+    from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
+
+    mine = _slice_of(part)
+    found = discover(
+        sources,
+        indexes_root=indexes_root,
+        layout=None if layout is None else layout.value,
+        data_blend_dir=data_blend_dir,
+        section=section,
+    )
+    kinds = {item.value for item in kind or Kind}
+    files = sorted(item for item in found.sidecars if item.kind in kinds)[mine]
+    report = Report(discovered=len(files), pending=files if force else stale_sidecars(files))
+    for note in found.notes:
+        report.note(note)
+    report.say_discovered()
+    for problem in found.problems[mine]:
+        if problem.kind in kinds:
+            say(report.fail(problem.kind, problem.path, problem.error))
+    if dry_run:
+        report.say_pending()
+    else:
+        _build_sidecars(report, max(1, workers))
+        leaves = [
+            leaf
+            for source in sources
+            if kind is None and is_config(source)
+            for leaf in _leaves(source, section, data_blend_dir, report)
+        ]
+        _build_packs(
+            report,
+            sorted(leaves, key=lambda leaf: leaf.key)[mine],
+            indexes_root=indexes_root,
+            workers=max(1, workers),
+            force=force,
+            embed_rows=embed_rows,
+            skip_bad_rows=skip_bad_rows,
+        )
+    report.say_failures()
+    if as_json:
+        typer.echo(report.to_json(dry_run=dry_run))
+    raise typer.Exit(1 if report.failures else 0)
+
+
+def _build_sidecars(report: Report, workers: int) -> None:
+    from playhead.index.sidecar_run import build_sidecars  # noqa: PLC0415
+
+    def say_death(sidecar: Sidecar, cause: str) -> None:
+        heartbeat.say(f"  {sidecar.kind} {sidecar.path} is tried again: {cause}")
+
+    with Heartbeat(len(report.pending)) as heartbeat:
+        for outcome in build_sidecars(report.pending, workers=workers, on_death=say_death):
+            failure = None
+            if outcome.error is None:
+                report.built += 1
+                report.samples += outcome.result or 0
+            else:
+                failure = report.fail(outcome.item.kind, outcome.item.path, outcome.error)
+            heartbeat.advance(failure=failure)
+
+
+def _leaves(
+    config: str, section: str | None, data_blend_dir: str | None, report: Report
+) -> Sequence[Leaf]:
+    from playhead.blend import read_blend  # noqa: PLC0415
+
+    try:
+        return read_blend(config, section=section, data_blend_dir=data_blend_dir).leaves
+    except NotSupportedError as error:
+        report.note(f"no packs are built for {config}: {error}")
+        return ()
+
+
+def _build_packs(report: Report, leaves: Sequence[Leaf], **settings: Any) -> None:
+    from playhead.index.build import build_packs  # noqa: PLC0415  (loads pyarrow)
+
+    failed = {failure.path for failure in report.failures}
+    whole = [leaf for leaf in leaves if failed.isdisjoint(chain(*leaf.paths.values()))]
+    if len(whole) < len(leaves):
+        report.note(f"{len(leaves) - len(whole):,} packs are not built, for their files failed")
+    report.packs = build_packs(whole, **settings)
+    for pack in report.packs:
+        if pack.error is not None:
+            say(report.fail("pack", pack.path, pack.error))
+    report.say_packs()

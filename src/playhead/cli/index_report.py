@@ -1,0 +1,123 @@
+"""What `playhead index` says while it works and at its end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from playhead.cli.progress import say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playhead.errors import PlayheadError
+    from playhead.index.build import PackResult
+    from playhead.index.sidecars import Sidecar
+
+__all__ = ["Failure", "Report"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """Something that could not be indexed."""
+
+    kind: str
+    """`jsonl`, `nemo_tar`, `wds_tar` or `pack`."""
+    path: str
+    """The data file, or the pack."""
+    error: str
+    """Why."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Report:
+    """The outcome of one run."""
+
+    discovered: int
+    """Data files that are named."""
+    pending: Sequence[Sidecar]
+    """Those whose `.idx` is to be built."""
+    built: int = 0
+    """`.idx` files written."""
+    samples: int = 0
+    """Samples in them."""
+    failures: list[Failure] = field(default_factory=list[Failure])
+    """What went wrong, in order."""
+    packs: list[PackResult] = field(default_factory=list["PackResult"])
+    """The packs, those that were fresh included."""
+    notes: list[str] = field(default_factory=list[str])
+    """What a person should know."""
+
+    def fail(self, kind: str, path: str, error: PlayheadError) -> str:
+        """Keep a failure and give its line."""
+        self.failures.append(Failure(kind=kind, path=path, error=str(error)))
+        return f"  [FAIL] {kind} {path}: {error}"
+
+    def note(self, text: str) -> None:
+        """Keep a note and print it."""
+        self.notes.append(text)
+        say(f"Note: {text}.")
+
+    def say_discovered(self) -> None:
+        """Print how much there is to do."""
+        fresh = self.discovered - len(self.pending)
+        say(
+            f"Discovered {self.discovered} files ({fresh} already indexed, "
+            f"{len(self.pending)} to build)."
+        )
+
+    def say_pending(self) -> None:
+        """Print what would be built."""
+        for sidecar in self.pending:
+            say(f"  [{sidecar.kind}] {sidecar.path} -> {sidecar.idx}")
+
+    def say_packs(self) -> None:
+        """Print what became of the packs, if there are any."""
+        if not self.packs:
+            return
+        count = dict.fromkeys(("fresh", "built", "failed"), 0)
+        for pack in self.packs:
+            count[pack.status] += 1
+        rows = sum(pack.num_rows for pack in self.packs)
+        say(
+            f"Packs: {count['built']} built, {count['fresh']} up to date, "
+            f"{count['failed']} failed; {rows:,} rows."
+        )
+        for pack in self.packs:
+            for reason, dropped in pack.dropped.items():
+                say(f"  left out {dropped:,} rows ({reason}) of {pack.path}")
+
+    def say_failures(self) -> None:
+        """Print all failures once more, for those who read only the end."""
+        if self.failures:
+            say(f"\n{len(self.failures)} index build(s) failed:")
+            for failure in self.failures:
+                say(f"  {failure.path} ({failure.kind}): {failure.error}")
+
+    def to_json(self, *, dry_run: bool) -> str:
+        """Give everything as one line of JSON."""
+        summary: dict[str, Any] = {
+            "dry_run": dry_run,
+            "discovered": self.discovered,
+            "already_indexed": self.discovered - len(self.pending),
+            "to_build": [
+                {"kind": one.kind, "path": one.path, "idx": one.idx} for one in self.pending
+            ],
+            "built": self.built,
+            "samples": self.samples,
+            "packs": [
+                {
+                    "path": pack.path,
+                    "status": pack.status,
+                    "rows": pack.num_rows,
+                    "left_out": pack.dropped,
+                }
+                for pack in self.packs
+            ],
+            "failures": [
+                {"kind": one.kind, "path": one.path, "error": one.error} for one in self.failures
+            ],
+            "notes": self.notes,
+        }
+        return json.dumps(summary, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""Progress on stderr: plain lines, and a bar where a person is looking."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import Progress, TaskID
+
+__all__ = ["Heartbeat", "say"]
+
+
+def say(line: str) -> None:
+    """Print a line to stderr at once."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+@final
+class Heartbeat:
+    """Says how far some work is: `  built 20/100 (20.0%)  failures=0`.
+
+    A line comes about twenty times, at least every 5,000 items, and always at the end. On a
+    terminal a bar stands in for all lines but the last.
+
+    Parameters
+    ----------
+    total
+        Number of items.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self.failures = 0
+        self._every = max(1, min(5000, total // 20))
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Heartbeat:
+        if self.total and sys.stderr.isatty():
+            from rich.console import Console  # noqa: PLC0415  (only where there is a terminal)
+            from rich.progress import Progress  # noqa: PLC0415
+
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("indexing", total=self.total)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self.total and kind is None and (self._bar is not None or self.done % self._every):
+            self._beat()
+
+    def advance(self, *, failure: str | None) -> None:
+        """Count an item; `failure` is the line to print if it failed."""
+        self.done += 1
+        if failure is not None:
+            self.failures += 1
+            self.say(failure)
+        if self._bar is not None and self._task is not None:
+            self._bar.advance(self._task)
+        elif self.done % self._every == 0:
+            self._beat()
+
+    def say(self, line: str) -> None:
+        """Print a line, above the bar if there is one."""
+        if self._bar is None:
+            say(line)
+        else:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _beat(self) -> None:
+        share = 100 * self.done / self.total
+        say(f"  built {self.done}/{self.total} ({share:.1f}%)  failures={self.failures}")

@@ -1,0 +1,107 @@
+"""What the arguments of `playhead index` name: configs, data files, folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead.errors import ArchiveError, ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.index.discover import discover_config, discover_folder
+from playhead.index.found import Discovery, merge, place
+from playhead.index.source import is_compressed
+from playhead.index.tar import Layout, guess_layout
+from playhead.paths import expand, scheme
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playhead.index.sidecars import Kind
+
+__all__ = ["discover", "is_config"]
+
+_KINDS: dict[Layout, Kind] = {"nemo": "nemo_tar", "shar": "wds_tar"}
+
+
+def is_config(argument: str) -> bool:
+    """Whether an argument is a blend's YAML file, by its suffix."""
+    return argument.endswith((".yaml", ".yml"))
+
+
+def discover(
+    arguments: Sequence[str],
+    *,
+    indexes_root: str | None = None,
+    layout: Layout | None = None,
+    data_blend_dir: str | None = None,
+    section: str | None = None,
+) -> Discovery:
+    """Find the data files of several arguments, each file once.
+
+    Parameters
+    ----------
+    arguments
+        Configs (`.yaml`, `.yml`), data files (`.jsonl`, `.json`, `.tar`; braces and `_OP_…_CL_`
+        are expanded) and folders.
+    indexes_root
+        Where the `.idx` belong where a config does not say; beside the data if None.
+    layout
+        What a sample is in the tars and folders among the arguments. None: a tar's first members
+        tell, and folders are Shar.
+    data_blend_dir
+        What `${data_blend_dir}` stands for in the configs.
+    section
+        The part of the configs to look at; everything if None.
+
+    Raises
+    ------
+    SourceNotFoundError
+        An argument does not exist.
+    ConfigError
+        An argument or a config cannot be used, or two data files would share an `.idx`.
+    """
+    found: list[Discovery] = []
+    for argument in arguments:
+        if is_config(argument):
+            found.append(
+                discover_config(
+                    argument,
+                    indexes_root=indexes_root,
+                    data_blend_dir=data_blend_dir,
+                    section=section,
+                )
+            )
+        else:
+            found += [_file_or_folder(path, layout, indexes_root) for path in expand(argument)]
+    return merge(found)
+
+
+def _file_or_folder(path: str, layout: Layout | None, indexes_root: str | None) -> Discovery:
+    if scheme(path):
+        raise NotSupportedError("files that are not local are not supported yet", where=path)
+    if not Path(path).exists():
+        raise SourceNotFoundError(
+            "there is no such file or folder", where=path, fix="Correct the path"
+        )
+    if Path(path).is_dir():
+        return discover_folder(path, kind=_KINDS[layout or "shar"], indexes_root=indexes_root)
+    if is_compressed(path):
+        raise ConfigError("a compressed file has no byte offsets", where=path, fix="Decompress it")
+    if path.endswith(".tar"):
+        kind = _KINDS[layout or _guess(path)]
+    elif path.endswith((".jsonl", ".json")):
+        kind = "jsonl"
+    else:
+        raise ConfigError(
+            "this is neither a config nor data",
+            where=path,
+            fix="Give a .yaml, .jsonl, .json or .tar file, or a Shar folder",
+        )
+    return Discovery(sidecars=(place(path, kind, indexes_root),))
+
+
+def _guess(path: str) -> Layout:
+    try:
+        return guess_layout(path)
+    except (ArchiveError, OSError):
+        # It fails again, by name, when it is built.
+        return "nemo"
