@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows", "ScanTask", "scan"]
 
-_NEWLINE = 10
+_NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 
 
 class Rows(NamedTuple):
@@ -60,30 +60,39 @@ class ScanTask:
 
 
 class _Run(NamedTuple):
-    """Consecutive lines, none of them blank, of a file from which blank ones may be left out."""
+    """Some lines of a block, in order; between them are only blanks."""
 
-    data: bytes
-    """Their bytes; one byte lies between two lines."""
+    block: bytes
+    """The block."""
     numbers: NDArray[np.int64]
     """Number of each line in the file, from 0."""
-    offsets: NDArray[np.int64]
-    """Byte of each line in the file."""
-    sizes: NDArray[np.int64]
-    """Bytes of each line."""
+    starts: NDArray[np.int64]
+    """First byte of each line in the block."""
+    ends: NDArray[np.int64]
+    """Byte after the last one of each line."""
+    offset: int
+    """Byte of the block in the file."""
     position: int
-    """Bytes of the file up to the end of the block."""
+    """Byte of the block's end in the file."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes from the first line to the last."""
+        return self.block[int(self.starts[0]) : int(self.ends[-1])]
 
     def part(self, start: int, stop: int) -> _Run:
-        ends = np.cumsum(self.sizes + 1)
-        first = int(ends[start - 1]) if start else 0
+        """Return some of the lines."""
         at = slice(start, stop)
-        return _Run(
-            self.data[first : int(ends[stop - 1])],
-            self.numbers[at],
-            self.offsets[at],
-            self.sizes[at],
-            self.position,
-        )
+        return self._replace(numbers=self.numbers[at], starts=self.starts[at], ends=self.ends[at])
+
+    def hold_one_object_each(self) -> bool:
+        """Whether each line begins and ends as an object does.
+
+        Where this is so, no value that reads well reaches over the end of a line, as `}` and `{`
+        never follow each other inside a value: so each line holds at least one.
+        """
+        data = np.frombuffer(self.block, np.uint8)
+        return bool(((data[self.starts] == _OPEN) & (data[self.ends - 1] == _CLOSE)).all())
 
 
 def scan(task: ScanTask) -> Iterator[Rows]:
@@ -108,40 +117,39 @@ def scan(task: ScanTask) -> Iterator[Rows]:
 
 
 def _scan_block(task: ScanTask, archives: ArchiveIndex, block: LineBlock) -> Iterator[Rows]:
-    ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == _NEWLINE)
+    data = np.frombuffer(block.data, np.uint8)
+    ends = np.flatnonzero(data == _NEWLINE)
     if not block.data.endswith(b"\n"):
         ends = np.append(ends, len(block.data))
     starts = np.concatenate([[0], ends[:-1] + 1])
-    numbers = block.first_line + np.arange(len(starts))
     run = _Run(
         block.data,
-        numbers,
-        block.offset + starts,
-        ends - starts,
+        block.first_line + np.arange(len(starts)),
+        starts,
+        ends - (data[ends - 1] == _RETURN),
+        block.offset,
         block.offset + len(block.data),
     )
     try:
         yield _read(task, archives, run)
     except BadRowError:
-        # Blank lines are the common cause; only if there is another must the lines be halved.
+        # Blanks are the common cause; only if there is another must the lines be halved.
         yield from _read_halves(task, archives, _without_blanks(task, run))
 
 
 def _without_blanks(task: ScanTask, run: _Run) -> _Run:
-    lines = run.data.split(b"\n")[: len(run.sizes)]
-    full = np.array([line != b"" and not line.isspace() for line in lines], np.bool_)
+    """Leave out blank lines, and the blanks around the others."""
+    lines = run.data.split(b"\n")[: len(run.starts)]
+    starts = run.starts + [len(line) - len(line.lstrip()) for line in lines]
+    ends = starts + [len(line.strip()) for line in lines]
+    full = ends > starts
     task.dropped[BLANK_LINE] += int((~full).sum())
-    return run._replace(
-        data=b"\n".join(line for line, keep in zip(lines, full.tolist(), strict=True) if keep),
-        numbers=run.numbers[full],
-        offsets=run.offsets[full],
-        sizes=run.sizes[full],
-    )
+    return run._replace(numbers=run.numbers[full], starts=starts[full], ends=ends[full])
 
 
 def _read_halves(task: ScanTask, archives: ArchiveIndex, run: _Run) -> Iterator[Rows]:
     """Read lines; where they cannot be read together, halve them down to the bad ones."""
-    num_lines = len(run.sizes)
+    num_lines = len(run.starts)
     if num_lines == 0:
         return
     try:
@@ -162,7 +170,7 @@ def _read_halves(task: ScanTask, archives: ArchiveIndex, run: _Run) -> Iterator[
 def _read(task: ScanTask, archives: ArchiveIndex, lines: _Run) -> Rows:
     """Read a run of lines, all of which must be good."""
     rows = get_format(task.leaf.type).columns(task.leaf, task.pair, lines.data)
-    if rows.num_rows != len(lines.sizes):
+    if rows.num_rows != len(lines.starts) or not lines.hold_one_object_each():
         raise BadRowError(
             "the line is not one JSON object", fix="Write one JSON object on each line"
         )
@@ -172,8 +180,8 @@ def _read(task: ScanTask, archives: ArchiveIndex, lines: _Run) -> Rows:
         "rate": rows.rate,
         "channels": rows.channels,
         "shard": np.full(len(rows.kept), task.first_shard, np.int32),
-        "row_offset": lines.offsets[rows.kept],
-        "row_size": lines.sizes[rows.kept],
+        "row_offset": lines.starts[rows.kept] + lines.offset,
+        "row_size": (lines.ends - lines.starts)[rows.kept],
         "tar": np.where(rows.tar < 0, -1, rows.tar + (task.first_shard + 1)),
         "audio_offset": np.zeros(len(rows.kept), np.int64),
         "audio_size": np.zeros(len(rows.kept), np.int64),
@@ -189,19 +197,20 @@ def _read(task: ScanTask, archives: ArchiveIndex, lines: _Run) -> Rows:
     task.dropped.update(rows.dropped)
     return Rows(
         {name: np.ascontiguousarray(columns[name], dtype) for name, dtype in COLUMNS.items()},
-        _cut(lines.data, lines.sizes, rows.kept) if task.embed else None,
+        _cut(lines, rows.kept) if task.embed else None,
         lines.position,
     )
 
 
-def _cut(data: bytes, sizes: NDArray[np.int64], kept: NDArray[np.int64]) -> bytes:
-    """Cut the kept rows out of their lines, which follow each other with one byte between."""
-    starts = np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])[kept]
-    ends = (starts + sizes[kept]).tolist()
-    return b"".join(data[start:end] for start, end in zip(starts.tolist(), ends, strict=True))
+def _cut(lines: _Run, kept: NDArray[np.int64]) -> bytes:
+    """Return the bytes of the kept rows, end to end."""
+    places = zip(lines.starts[kept].tolist(), lines.ends[kept].tolist(), strict=True)
+    return b"".join(lines.block[start:end] for start, end in places)
 
 
 def _placed(task: ScanTask, line: _Run, error: BadRowError) -> ManifestError:
-    where = f"{task.pair.manifest}:{int(line.numbers[0]) + 1}, byte {int(line.offsets[0])}"
+    where = (
+        f"{task.pair.manifest}:{int(line.numbers[0]) + 1}, byte {line.offset + int(line.starts[0])}"
+    )
     fix = f"{error.fix}, or leave such rows out with `playhead index --skip-bad-rows`"
     return ManifestError(error.what, where=f"leaf {task.leaf.name}, {where}", fix=fix)
