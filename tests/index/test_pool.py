@@ -29,7 +29,9 @@ def work(item):
 def run(items, workers):
     deaths = []
     outcomes = {}
-    for outcome in run_each(work, items, workers=workers, on_death=lambda *death: deaths.append(death)):
+    for outcome in run_each(
+        work, items, workers=workers, on_death=lambda *death: deaths.append(death)
+    ):
         assert outcome.item not in outcomes
         outcomes[outcome.item] = outcome
     assert set(outcomes) == set(items), "one outcome for each"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.corpus import write_tar
 
 import playhead.index.tar
 from playhead.errors import ArchiveError, SourceNotFoundError
@@ -19,18 +18,21 @@ from playhead.index.tar import (
     scan_tar,
     tar_offsets,
 )
+from support.corpus import write_tar
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
 part = st.text(
     st.characters(blacklist_characters="/\0", blacklist_categories=["Cs"]), min_size=1, max_size=60
 ).filter(lambda text: text.strip(".") and text == text.strip())
-names = st.lists(part, min_size=1, max_size=6).map("/".join).map(lambda name: name[:300].strip("/ "))
+names = (
+    st.lists(part, min_size=1, max_size=6).map("/".join).map(lambda name: name[:300].strip("/ "))
+)
 kinds = st.sampled_from(["file", "file", "file", "folder", "symlink", "hardlink", "fifo"])
 entries = st.lists(st.tuples(names.filter(bool), kinds, st.integers(0, 2000)), max_size=8)
 
 
-def build(contents, format, *, payload: bytes = b"z") -> bytes:
+def build(contents, dialect, *, payload: bytes = b"z") -> bytes:
     types = {
         "folder": tarfile.DIRTYPE,
         "symlink": tarfile.SYMTYPE,
@@ -38,7 +40,7 @@ def build(contents, format, *, payload: bytes = b"z") -> bytes:
         "fifo": tarfile.FIFOTYPE,
     }
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=format, encoding="utf-8") as tar:
+    with tarfile.open(fileobj=buffer, mode="w", format=dialect, encoding="utf-8") as tar:
         for name, kind, size in contents:
             info = tarfile.TarInfo(name)
             if kind == "file":
@@ -68,11 +70,11 @@ def as_we_see(path):
     )
 
 
-@given(contents=entries, format=st.sampled_from(sorted(FORMATS)))
-def test_same_members_as_tarfile(tmp_path_factory, contents, format):
+@given(contents=entries, dialect=st.sampled_from(sorted(FORMATS)))
+def test_same_members_as_tarfile(tmp_path_factory, contents, dialect):
     path = tmp_path_factory.getbasetemp() / "random.tar"
     try:
-        path.write_bytes(build(contents, FORMATS[format]))
+        path.write_bytes(build(contents, FORMATS[dialect]))
     except ValueError:
         assume(False)  # a name that ustar cannot hold
     assert as_we_see(path) == as_tarfile_sees(path)
@@ -80,11 +82,13 @@ def test_same_members_as_tarfile(tmp_path_factory, contents, format):
 
 def test_long_and_foreign_names_are_complete_and_begin_at_their_extension_header(tmp_path):
     long, foreign = "d/" * 120 + "utt.wav", "sprache/äöü-語.flac"
-    for name, format in FORMATS.items():
+    for name, dialect in FORMATS.items():
         if name == "ustar":
             continue
         path = tmp_path / f"{name}.tar"
-        path.write_bytes(build([("a", "file", 1), (long, "file", 3), (foreign, "file", 4)], format))
+        path.write_bytes(
+            build([("a", "file", 1), (long, "file", 3), (foreign, "file", 4)], dialect)
+        )
         found = scan_tar(path)
         assert found.names == ["a", long, foreign]
         assert int(found.header[1]) == 1024
@@ -134,16 +138,16 @@ def test_signed_checksums_of_old_programs(tmp_path):
     assert scan_tar(path).names == ["ü"]
 
 
-@pytest.mark.parametrize("format", ["gnu", "pax"])
-def test_members_over_8_gib(tmp_path, format):
+@pytest.mark.parametrize("dialect", ["gnu", "pax"])
+def test_members_over_8_gib(tmp_path, dialect):
     info = tarfile.TarInfo("huge.wav")
     info.size = 9 * 2**30 + 17
     path = tmp_path / "huge.tar"
     with path.open("wb") as file:
-        file.write(info.tobuf(FORMATS[format]))
+        file.write(info.tobuf(FORMATS[dialect]))
         payload = file.tell()
         after = file.seek(payload + 9 * 2**30 + 512)
-        file.write(tarfile.TarInfo("small.wav").tobuf(FORMATS[format]))
+        file.write(tarfile.TarInfo("small.wav").tobuf(FORMATS[dialect]))
         file.truncate(after + 512 + 1024)
     assert as_we_see(path) == [
         ("huge.wav", 0, payload, info.size),
@@ -163,9 +167,9 @@ def test_shared_pax_header_belongs_to_no_member(tmp_path):
 @pytest.mark.parametrize(
     ("tool", "options"),
     [
-        *(("tar", [f"--format={format}"]) for format in ("v7", "oldgnu", "gnu", "ustar", "pax")),
+        *(("tar", [f"--format={dialect}"]) for dialect in ("v7", "oldgnu", "gnu", "ustar", "pax")),
         ("tar", ["--format=gnu", "-b", "1"]),
-        *(("bsdtar", ["--format", format]) for format in ("ustar", "pax", "gnutar", "v7")),
+        *(("bsdtar", ["--format", dialect]) for dialect in ("ustar", "pax", "gnutar", "v7")),
         ("bsdtar", []),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
@@ -202,10 +206,10 @@ def test_sparse_members_are_refused(tmp_path):
         file.truncate(1 << 20)
         file.seek(1 << 19)
         file.write(b"x")
-    for format in ("gnu", "pax"):
-        path = tmp_path / f"{format}.tar"
+    for dialect in ("gnu", "pax"):
+        path = tmp_path / f"{dialect}.tar"
         subprocess.run(
-            ["tar", "--sparse", f"--format={format}", "-cf", path, "holes.wav"],
+            ["tar", "--sparse", f"--format={dialect}", "-cf", path, "holes.wav"],
             cwd=tmp_path,
             check=True,
             timeout=20,
@@ -214,7 +218,12 @@ def test_sparse_members_are_refused(tmp_path):
             scan_tar(path)
 
 
-SAMPLES = [("a.wav", "file", 700), ("b.wav", "file", 0), ("folder", "folder", 0), ("c", "file", 512)]
+SAMPLES = [
+    ("a.wav", "file", 700),
+    ("b.wav", "file", 0),
+    ("folder", "folder", 0),
+    ("c", "file", 512),
+]
 
 
 def test_every_truncation_is_noticed_or_harmless(tmp_path):
@@ -255,12 +264,12 @@ def test_every_flipped_bit_of_a_header_is_noticed(tmp_path_factory, bit, payload
 @given(
     data=st.binary(max_size=3000),
     position=st.integers(0, 5000),
-    format=st.sampled_from(["gnu", "pax"]),
+    dialect=st.sampled_from(["gnu", "pax"]),
 )
-def test_rubbish_never_hangs_or_breaks_out(tmp_path_factory, data, position, format):
+def test_rubbish_never_hangs_or_breaks_out(tmp_path_factory, data, position, dialect):
     path = tmp_path_factory.getbasetemp() / "rubbish.tar"
     contents = [("n" * 150, "file", 10), ("ü", "file", 600)]
-    archive = bytearray(build(contents, FORMATS[format]))
+    archive = bytearray(build(contents, FORMATS[dialect]))
     archive[position : position + len(data)] = data
     path.write_bytes(archive)
     try:
@@ -278,7 +287,9 @@ def test_what_lies_behind_the_end_mark(tmp_path):
     assert len(scan_tar(path).names) == 3
     assert tar_offsets(scan_tar(path), "nemo").tolist()[-1] == len(one) + 3_000_000
     path.write_bytes(one + one)
-    with pytest.raises(ArchiveError, match=r"data at byte 10,240, behind the end mark.*tar --conca"):
+    with pytest.raises(
+        ArchiveError, match=r"data at byte 10,240, behind the end mark.*tar --conca"
+    ):
         scan_tar(path)
 
 
@@ -286,7 +297,9 @@ def test_the_error_names_the_member_and_the_byte(tmp_path):
     data = build(SAMPLES, tarfile.USTAR_FORMAT)
     path = tmp_path / "a.tar"
     path.write_bytes(data[:1000])
-    with pytest.raises(ArchiveError, match=r"'a\.wav' ends at byte 1,536 and the file at byte 1,000"):
+    with pytest.raises(
+        ArchiveError, match=r"'a\.wav' ends at byte 1,536 and the file at byte 1,000"
+    ):
         scan_tar(path)
     path.write_bytes(b"")
     with pytest.raises(ArchiveError, match="is empty"):

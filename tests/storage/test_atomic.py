@@ -44,9 +44,14 @@ def test_the_name_appears_with_the_whole_file(tmp_path):
 def test_a_failure_changes_nothing(tmp_path):
     target = tmp_path / "a.bin"
     target.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), atomic_write(target) as file:
-        file.write(b"new")
-        raise KeyboardInterrupt
+
+    def fail():
+        with atomic_write(target) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
     assert target.read_bytes() == b"old"
     assert temporaries(tmp_path) == []
 

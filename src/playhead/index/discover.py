@@ -324,7 +324,9 @@ def _flatten(spec: Any, where: str) -> list[str]:
             if not isinstance(item, (int, float))
             for path in _flatten(item, where)
         ]
-    raise ConfigError(f"{spec!r} is no path", where=where, fix="Give a path or a list of paths")
+    raise ConfigError(
+        f"the value {spec!r} is no path", where=where, fix="Give a path or a list of paths"
+    )
 
 
 def _select(tree: YamlTree, section: str) -> tuple[Any, _Keys]:

@@ -61,14 +61,14 @@ def merge(discoveries: Iterable[Discovery]) -> Discovery:
         first = owner.setdefault(os.path.abspath(sidecar.idx), sidecar)  # noqa: PTH100  (no resolving)
         if first.kind != sidecar.kind:
             raise ConfigError(
-                f"{sidecar.path} is named as {first.kind} and as {sidecar.kind}, whose indexes "
-                "differ",
+                f"the file {sidecar.path} is named as {first.kind} and as {sidecar.kind}, "
+                "whose indexes differ",
                 where=sidecar.idx,
                 fix="Use one type of entry for it, or two `indexes_root`s",
             )
         if not _is_same_file(first.path, sidecar.path):
             raise ConfigError(
-                f"{first.path} and {sidecar.path} would have the same index",
+                f"the files {first.path} and {sidecar.path} would have the same index",
                 where=sidecar.idx,
                 fix="Name the files by absolute paths, or use two `indexes_root`s",
             )

@@ -1,0 +1,196 @@
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from playhead.errors import ArchiveError, BuildError, NotSupportedError, SourceNotFoundError
+from playhead.index import sidecars
+from playhead.index.idx import read_idx, write_idx
+from playhead.index.sidecars import Sidecar, build_sidecar, is_fresh
+from support.corpus import write_tar
+
+
+def sidecar(path: Path, kind: str) -> Sidecar:
+    return Sidecar(path=str(path), kind=kind, idx=f"{path}.idx")
+
+
+def lines(path: Path, count: int = 5) -> Sidecar:
+    path.write_bytes(b'{"a": 1}\n' * count)
+    return sidecar(path, "jsonl")
+
+
+def singles(path: Path, count: int = 6) -> Sidecar:
+    write_tar(path, [(f"{i}.wav", b"x" * 100 * i) for i in range(count)])
+    return sidecar(path, "nemo_tar")
+
+
+def pairs(path: Path, count: int = 3, size: int = 100) -> Sidecar:
+    members = [
+        (f"{i}.{suffix}", b"x" * length)
+        for i in range(count)
+        for suffix, length in (("flac", size), ("json", 20))
+    ]
+    write_tar(path, members)
+    return sidecar(path, "wds_tar")
+
+
+MAKERS = {"jsonl": lines, "nemo_tar": singles, "wds_tar": pairs}
+
+
+def newer(path: str, seconds: float) -> None:
+    at = time.time() + seconds
+    os.utime(path, (at, at))
+
+
+@pytest.fixture(params=MAKERS)
+def built(tmp_path, request):
+    item = MAKERS[request.param](tmp_path / f"data.{request.param}")
+    assert not is_fresh(item), "there is none yet"
+    assert build_sidecar(item) == {"jsonl": 5, "nemo_tar": 6, "wds_tar": 3}[request.param]
+    assert is_fresh(item)
+    return item
+
+
+def test_the_data_are_not_touched(tmp_path):
+    for kind, make in MAKERS.items():
+        item = make(tmp_path / f"data.{kind}")
+        before = Path(item.path).read_bytes(), Path(item.path).stat().st_mtime_ns
+        build_sidecar(item)
+        assert (Path(item.path).read_bytes(), Path(item.path).stat().st_mtime_ns) == before
+
+
+def test_a_newer_source_is_stale(built):
+    newer(built.path, 5)
+    assert not is_fresh(built)
+
+
+def test_a_grown_source_is_stale_whatever_the_times_say(built):
+    with Path(built.path).open("ab") as file:
+        file.write(b'{"a": 2}\n')
+    newer(built.path, -1000)
+    assert not is_fresh(built)
+
+
+def test_a_shrunk_source_is_stale(built):
+    os.truncate(built.path, Path(built.path).stat().st_size - 9)
+    newer(built.path, -1000)
+    assert not is_fresh(built)
+
+
+def test_a_source_that_is_gone_is_not_fresh(built):
+    Path(built.path).unlink()
+    assert not is_fresh(built)
+
+
+@pytest.mark.parametrize("data", [b"", bytes(4), bytes(13), b"NEMOTAR\0" + bytes(16)])
+def test_a_damaged_index_is_not_fresh(built, data):
+    Path(built.idx).write_bytes(data)
+    assert not is_fresh(built)
+
+
+def test_an_index_that_pairs_single_members_is_not_fresh(tmp_path):
+    """As Lhotse makes of a NeMo tar with an even number of members: right size, right sentinel."""
+    for count in (2, 6):
+        item = singles(tmp_path / f"{count}.tar", count)
+        right = read_after_build(item)
+        write_idx(item.idx, np.append(right[:-1:2], right[-1]))
+        assert not is_fresh(item)
+
+
+def test_an_index_of_members_is_not_fresh_for_pairs(tmp_path):
+    item = pairs(tmp_path / "a.tar")
+    build_sidecar(sidecar(tmp_path / "a.tar", "nemo_tar"))
+    assert not is_fresh(item)
+
+
+def read_after_build(item: Sidecar) -> np.ndarray:
+    build_sidecar(item)
+    return read_idx(item.idx)
+
+
+def test_an_index_of_other_lines_is_not_fresh(tmp_path):
+    item = lines(tmp_path / "a.jsonl")
+    right = read_after_build(item)
+    for first, second in ((0, 8), (1, 9)):
+        wrong = right.copy()
+        wrong[:2] = first, second
+        write_idx(item.idx, wrong)
+        assert not is_fresh(item)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_none_and_one_sample(tmp_path, kind, count):
+    item = MAKERS[kind](tmp_path / "data", count)
+    assert build_sidecar(item) == count
+    assert is_fresh(item)
+
+
+def test_lhotses_early_sentinel_is_fresh_until_the_archive_grows(tmp_path):
+    item = pairs(tmp_path / "a.tar", count=1, size=512 * 16)
+    build_sidecar(item)
+    assert read_idx(item.idx)[-1] == 10240
+    assert Path(item.path).stat().st_size == 20480
+    assert is_fresh(item)
+    with Path(item.path).open("r+b") as file:
+        file.seek(20479)
+        file.write(b"x")
+    newer(item.path, -1000)
+    assert not is_fresh(item)
+
+
+def test_a_source_from_the_future_is_fresh_once_built(tmp_path):
+    item = lines(tmp_path / "a.jsonl")
+    newer(item.path, 5000)
+    build_sidecar(item)
+    assert is_fresh(item)
+
+
+def test_the_index_may_lie_anywhere(tmp_path):
+    lines(tmp_path / "a.jsonl")
+    item = Sidecar(path=str(tmp_path / "a.jsonl"), kind="jsonl", idx=str(tmp_path / "x/y/a.idx"))
+    build_sidecar(item)
+    assert is_fresh(item)
+    assert not Path(f"{item.path}.idx").exists()
+
+
+def test_what_cannot_be_indexed_is_named(tmp_path):
+    with pytest.raises(SourceNotFoundError, match="nowhere"):
+        build_sidecar(sidecar(tmp_path / "nowhere.jsonl", "jsonl"))
+    with pytest.raises(NotSupportedError, match=r"compressed.*a\.jsonl\.gz"):
+        build_sidecar(sidecar(tmp_path / "a.jsonl.gz", "jsonl"))
+    with pytest.raises(NotSupportedError, match="s3://bucket/a"):
+        build_sidecar(Sidecar(path="s3://bucket/a.jsonl", kind="jsonl", idx="x.idx"))
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(BuildError, match=r"cannot be read.*folder"):
+        build_sidecar(sidecar(tmp_path / "folder", "jsonl"))
+    (tmp_path / "no.tar").write_bytes(b"this is no tar" * 100)
+    with pytest.raises(ArchiveError, match=r"checksum is wrong.*no\.tar, byte 0"):
+        build_sidecar(sidecar(tmp_path / "no.tar", "nemo_tar"))
+    assert [path.name for path in tmp_path.rglob("*.idx")] == []
+
+
+def test_an_index_that_cannot_be_written_is_named(tmp_path):
+    lines(tmp_path / "a.jsonl")
+    (tmp_path / "file").touch()
+    item = Sidecar(path=str(tmp_path / "a.jsonl"), kind="jsonl", idx=str(tmp_path / "file/a.idx"))
+    with pytest.raises(BuildError, match=r"cannot be written.*file/a\.idx.*--indexes-root"):
+        build_sidecar(item)
+
+
+def test_a_source_that_changes_meanwhile_is_refused(tmp_path, monkeypatch):
+    item = lines(tmp_path / "a.jsonl")
+    write = sidecars.write_idx_blocks
+
+    def write_and_grow(*args):
+        count = write(*args)
+        with Path(item.path).open("ab") as file:
+            file.write(b"{}\n")
+        return count
+
+    monkeypatch.setattr(sidecars, "write_idx_blocks", write_and_grow)
+    with pytest.raises(BuildError, match="changed"):
+        build_sidecar(item)
+    assert not is_fresh(item)
