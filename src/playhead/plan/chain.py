@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.errors import PlanError
+from playhead.errors import PlanError, PositionError
 from playhead.plan.deal import LinkKey, deal, refused, without_refused
 from playhead.plan.draw import Source
 from playhead.plan.items import Items, accept, draw_items, interleaved
@@ -110,6 +110,7 @@ def _deal(source: Source, pool: Pool, link: Link, key: LinkKey) -> Dealt:
     parts = [pool.items]
     for _ in range(link.add):
         counts = source.roster.window_counts(pool.windows, pool.taken)
+        _check_present(source, counts)
         drawn = draw_items(source, pool.taken, counts)
         if not shape.shuffle and not shape.finite:
             drawn = interleaved(drawn, counts[source.roster.sequence])
@@ -126,6 +127,17 @@ def _deal(source: Source, pool: Pool, link: Link, key: LinkKey) -> Dealt:
     for reason, count in dealt.dropped.items():
         pool.dropped[reason] = pool.dropped.get(reason, 0) + count
     return dealt
+
+
+def _check_present(source: Source, counts: NDArray[np.int64]) -> None:
+    for (key, progress), leaf, count in zip(
+        source.position.leaves.items(), source.columns, counts.tolist(), strict=True
+    ):
+        if count and (leaf is None or leaf.num_rows < max(progress.rows, progress.next_rows)):
+            raise PositionError(
+                f"leaf {key!r} of the running window is missing or has lost rows",
+                fix="Pass the position through playhead.plan.resume with these leaves first",
+            )
 
 
 def _hand_out(pool: Pool, dealt: Dealt, steps: int) -> None:
@@ -172,7 +184,7 @@ def _in_order_of(leaves: NDArray[np.int64], source: Source, taken: NDArray[np.in
 
 def _acceptable(items: Items, source: Source, batching: Batching) -> NDArray[np.bool_]:
     shape = source.position.shape
-    good = np.ones(len(items), dtype=np.bool_)
+    good = items.length >= 0
     if shape.min_duration_us is not None:
         good &= items.length >= shape.min_duration_us
     if shape.max_duration_us is not None:

@@ -19,6 +19,8 @@ __all__ = ["class_by_bins", "class_by_mass", "set_apart"]
 _CELL_SHIFT = 42
 _CELLS_PER_QUARTER = 256
 _MASS_UNIT_BITS = 10
+# Samples above 71 minutes weigh no more than this, so that sums stay within 64 bits.
+_HEAVIEST_US = 1 << 32
 
 
 def class_by_mass(length_us: NDArray[np.int64], num_classes: int) -> NDArray[np.uint16]:
@@ -45,7 +47,7 @@ def class_by_mass(length_us: NDArray[np.int64], num_classes: int) -> NDArray[np.
     counts = np.bincount(cell)
     number = np.arange(len(counts)) + base
     edge = (number << _CELL_SHIFT).view(np.float64).astype(np.int64)
-    mass = np.cumsum(counts * (edge >> _MASS_UNIT_BITS))
+    mass = np.cumsum(counts * (np.minimum(edge, _HEAVIEST_US) >> _MASS_UNIT_BITS))
     share = mass * num_classes // max(int(mass[-1]), 1)
     borders = np.diff(share, prepend=np.int64(0)) > 0
     borders |= number % _CELLS_PER_QUARTER == _CELLS_PER_QUARTER - 1

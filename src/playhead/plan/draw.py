@@ -172,8 +172,7 @@ def _ordered_by_shard(source: Source, segments: _Segments, seed: int) -> NDArray
     parts: list[NDArray[np.int64]] = []
     for number, leaf in enumerate(segments.leaf.tolist()):
         columns = source.columns[leaf]
-        assert columns is not None
-        if columns.shard is None:
+        if columns is None or columns.shard is None:
             parts.append(_permuted(source, segments.chosen(np.array([number])), seed))
             continue
         parts.append(

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from playhead.plan.draw import Drawn, Source
 
-__all__ = ["Items", "accept", "draw_items", "interleaved"]
+__all__ = ["UNKNOWN_LENGTH", "Items", "accept", "draw_items", "interleaved"]
+
+UNKNOWN_LENGTH = -1
+"""The length of a row of a leaf that is gone; such a row is never dealt out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -91,12 +94,14 @@ def interleaved(items: Items, counts: NDArray[np.int64]) -> Items:
 def _lengths(source: Source, drawn: Drawn, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     parts: list[NDArray[np.int64]] = []
     start = 0
-    for leaf in source.roster.sequence.tolist():
+    for leaf in source.roster.sequence[counts[source.roster.sequence] > 0].tolist():
         count = int(counts[leaf])
         columns = source.columns[leaf]
-        if count and columns is not None:
+        if columns is None:
+            parts.append(np.full(count, UNKNOWN_LENGTH))
+        else:
             parts.append(columns.duration_us[drawn.row[start : start + count]])
-            start += count
+        start += count
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
@@ -110,8 +115,9 @@ def accept(items: Items, low: int | None, high: int | None, dropped: dict[str, i
     low, high
         Shortest and longest length that is kept (µs, inclusive); None keeps all.
     dropped
-        Counts by reason (`min_duration`, `max_duration`), added to.
+        Counts by reason (`no_length`, `min_duration`, `max_duration`), added to.
     """
+    items = _without(items, items.length < 0, "no_length", dropped)
     if low is not None:
         items = _without(items, items.length < low, "min_duration", dropped)
     if high is not None:

@@ -57,7 +57,7 @@ def advanced(
     finite
         Whether the leaf stays at the end of its pass.
     """
-    if finite or draws < progress.remaining:
+    if finite or not draws or draws < progress.remaining:
         return replace(progress, done=progress.done + draws)
     passes, done = divmod(draws - progress.remaining, progress.next_rows)
     return LeafProgress(

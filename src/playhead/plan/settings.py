@@ -13,6 +13,8 @@ __all__ = ["Batching", "Locality", "Oversize", "Shape", "changed_fields"]
 Oversize = Literal["alone", "drop", "error"]
 Locality = Literal["rows", "shards"]
 
+_MOST_CLASSES = 10_000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
@@ -100,6 +102,11 @@ class Batching:
             "num_classes",
         ):
             _at_least(name, getattr(self, name), 1)
+        if self.num_classes > _MOST_CLASSES:
+            raise PlanError(
+                f"num_classes is {self.num_classes}",
+                fix=f"Give a number of at most {_MOST_CLASSES}",
+            )
         _one_of("oversize", self.oversize, get_args(Oversize))
         self._check_bins()
         if self.batch_size is None and self.batch_duration_us is None and not self.sizes:

@@ -223,6 +223,11 @@ def plan_window(
     while True:
         running = running_link(source_of(position, leaves))
         plan = WindowPlan(running, leaves, shape, batching, skipped)
+        if plan.first_step > plan.num_steps:
+            raise PositionError(
+                f"the position is {plan.first_step} steps into a link of {plan.num_steps}",
+                fix="Load the state as it was saved, with the data that it was saved with",
+            )
         if plan.num_steps > plan.first_step or plan.is_end:
             return plan
         for reason, count in running.pool.dropped.items():

@@ -1,0 +1,150 @@
+"""Whatever is stopped, changed and resumed: every sample comes once, in steps that are full."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.plans import Trainer, columns
+
+from playhead.plan import Batching, Shape, count_steps, start
+
+_SIZES = st.one_of(
+    st.integers(0, 3),
+    st.sampled_from([7, 8, 9, 31, 32, 33, 127, 128, 129]),
+    st.integers(1, 400),
+)
+_relaxed = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def _durations(size, seed):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 30_000_000, size)
+
+
+@st.composite
+def blends(draw, least=0):
+    sizes = draw(st.lists(_SIZES, min_size=1, max_size=4))
+    sizes = [max(size, least) for size in sizes]
+    if not any(sizes):
+        sizes[0] = 1
+    seed = draw(st.integers(0, 2**32))
+    weights = draw(
+        st.lists(st.integers(0, 2**33), min_size=len(sizes), max_size=len(sizes)).filter(any)
+    )
+    return [
+        columns(f"leaf{number}", _durations(size, seed + number), weight)
+        for number, (size, weight) in enumerate(zip(sizes, weights, strict=True))
+    ]
+
+
+@st.composite
+def batchings(draw):
+    kind = draw(st.sampled_from(["duration", "quadratic", "size", "both", "fixed", "bins"]))
+    options = {"micro_batches_per_step": draw(st.sampled_from([1, 2, 3, 4, 6, 8, 16]))}
+    if kind in ("duration", "quadratic", "both", "bins"):
+        options["batch_duration_us"] = draw(st.integers(5_000_000, 400_000_000))
+    if kind == "quadratic":
+        options["quadratic_duration_us"] = draw(st.integers(5_000_000, 60_000_000))
+    if kind in ("size", "both"):
+        options["batch_size"] = draw(st.integers(1, 12))
+    if kind in ("fixed", "bins"):
+        options["bins_us"] = (5_000_000, 11_000_000, 30_000_000)
+    if kind == "fixed":
+        options["bucket_batch_size"] = draw(st.sampled_from([(9, 5, 2), (3, 3, 1), (1, 1, 1)]))
+    else:
+        options["bucketing"] = draw(st.booleans())
+    return Batching(**options)
+
+
+_shuffles = st.booleans()
+_draws = st.integers(20, 300)
+
+
+@_relaxed
+@given(blends(), _shuffles, _draws, st.data())
+def test_a_finite_pass_gives_every_row_once_whatever_changes(leaves, shuffle, draws, data):
+    """Up to five changes of topology, limit, bins and sizes inside a pass; repeats are marked."""
+    shape = Shape(finite=True, shuffle=shuffle, window_draws=draws)
+    batching = data.draw(batchings())
+    pass_ = data.draw(st.integers(0, 3))
+    position = start(leaves, shape, batching, seed=data.draw(st.integers(0, 2**64)), pass_=pass_)
+    trainer = Trainer(position, leaves, shape, batching)
+    for _ in range(data.draw(st.integers(0, 5))):
+        trainer.take(data.draw(st.integers(0, 4)))
+        batching = data.draw(st.one_of(st.just(trainer.batching), batchings()))
+        trainer.change(
+            batching=batching,
+            shape=replace(shape, window_draws=data.draw(_draws)),
+            leaves=data.draw(st.permutations(trainer.leaves)),
+        )
+    left = count_steps(trainer.position, trainer.leaves, trainer.shape, trainer.batching)
+    before = trainer.position.step
+    assert trainer.take(10_000) == left
+    assert trainer.position.step == before + left
+    assert trainer.seen == Counter(
+        (leaf.key, pass_, row) for leaf in leaves for row in range(leaf.num_rows)
+    )
+    assert trainer.repeated < 16 * (1 + len(trainer.notes))
+    trainer.change()
+    assert trainer.take(10) == 0
+
+
+@_relaxed
+@given(blends(least=1), _shuffles, _draws, st.data())
+def test_an_endless_blend_gives_every_pass_whole_whatever_changes(leaves, shuffle, draws, data):
+    """Passes of every leaf come one after the other, none with a hole, none with a row twice."""
+    shape = Shape(shuffle=shuffle, window_draws=draws)
+    batching = data.draw(batchings())
+    trainer = Trainer(start(leaves, shape, batching, seed=5), leaves, shape, batching)
+    for _ in range(data.draw(st.integers(0, 5))):
+        trainer.take(data.draw(st.integers(0, 4)))
+        weights = data.draw(
+            st.lists(st.integers(0, 9), min_size=len(leaves), max_size=len(leaves)).filter(any)
+        )
+        present = [replace(leaf, weight=w) for leaf, w in zip(leaves, weights, strict=True)]
+        trainer.change(
+            batching=data.draw(st.one_of(st.just(trainer.batching), batchings())),
+            leaves=data.draw(st.permutations(present)),
+            shape=Shape(
+                shuffle=data.draw(st.booleans()),
+                locality=data.draw(st.sampled_from(["rows", "shards"])),
+                window_draws=data.draw(_draws),
+            ),
+            reseed=data.draw(st.one_of(st.none(), st.integers(0, 9))),
+        )
+    trainer.finish_window()
+    expected = Counter()
+    for key, progress in trainer.position.leaves.items():
+        rows = next(leaf.num_rows for leaf in leaves if leaf.key == key)
+        for pass_ in range(progress.pass_):
+            expected.update((key, pass_, row) for row in range(rows))
+        last = [sample for sample in trainer.seen if sample[:2] == (key, progress.pass_)]
+        assert len(last) == progress.done
+        expected.update(last)
+    assert trainer.seen == expected
+
+
+@_relaxed
+@given(blends(least=1), st.booleans(), batchings(), _draws, st.data())
+def test_stopping_and_resuming_changes_nothing(leaves, finite, batching, draws, data):
+    """Same data, settings and step: the same batches, keys and sample keys, wherever it stopped."""
+    shape = Shape(finite=finite, shuffle=data.draw(st.booleans()), window_draws=draws)
+    position = start(leaves, shape, batching, seed=11)
+    whole = Trainer(position, leaves, shape, batching)
+    total = whole.take(25)
+    pieces = Trainer(position, leaves, shape, batching)
+    while len(pieces.steps) < total:
+        # In a finite pass without shuffling, the declared order of leaves is part of the data.
+        fixed = finite and not shape.shuffle
+        pieces.change(leaves=leaves if fixed else data.draw(st.permutations(leaves)))
+        pieces.take(min(data.draw(st.integers(0, 9)), total - len(pieces.steps)))
+    assert not pieces.notes
+    assert pieces.steps == whole.steps
+    assert pieces.position == whole.position
+    assert len(pieces.position.chain) == 1
