@@ -1,0 +1,1 @@
+"""Bytes: ranges of files, and files that appear whole or not at all."""

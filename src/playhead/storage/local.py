@@ -1,0 +1,210 @@
+"""Byte ranges of local files, read with few calls and never short."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from playhead.errors import DataError, SourceNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["MERGE_GAP", "read_ranges", "size"]
+
+MERGE_GAP = 32 * 1024
+"""Bytes between two ranges up to which one read is cheaper than two."""
+
+# 0.1 + 0.4 + 1.6 + 6.4 s: longer than the hiccups of network file systems, shorter than patience.
+_PAUSES = (0.1, 0.4, 1.6, 6.4)
+_TRANSIENT = frozenset(
+    {
+        errno.EAGAIN,
+        errno.EINTR,
+        errno.EIO,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+        errno.ECONNRESET,
+        errno.ENETDOWN,
+        errno.ENETUNREACH,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+    }
+)
+
+Result = TypeVar("Result")
+
+
+class _Descriptor:
+    """An open file; closed when nobody reads from it any more, which no other thread can hasten."""
+
+    def __init__(self, path: str) -> None:
+        self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
+class _Descriptors:
+    """The files read last, kept open: opening costs more than reading one sample."""
+
+    limit = 128
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._open: OrderedDict[str, _Descriptor] = OrderedDict()
+
+    def get(self, path: str) -> _Descriptor:
+        if self._process != os.getpid():
+            # The lock may have been held by a thread of the parent when this process was forked.
+            self.__init__()
+        with self._lock:
+            descriptor = self._open.get(path)
+            if descriptor is None:
+                descriptor = self._open[path] = _Descriptor(path)
+                if len(self._open) > self.limit:
+                    self._open.popitem(last=False)
+            else:
+                self._open.move_to_end(path)
+            return descriptor
+
+    def forget(self, path: str) -> None:
+        with self._lock:
+            self._open.pop(path, None)
+
+
+_descriptors = _Descriptors()
+
+
+def size(path: str) -> int:
+    """Size of a file in bytes.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is none.
+    OSError
+        If it cannot be looked at, after some retries where that may help.
+    """
+    return _with_retries(path, lambda: os.stat(path).st_size)  # noqa: PTH116 - paths are strings
+
+
+def read_ranges(
+    path: str, offsets: Sequence[int] | NDArray[np.int64], sizes: Sequence[int] | NDArray[np.int64]
+) -> list[bytes]:
+    """Read byte ranges of a file, in any order, those that lie near each other together.
+
+    Parameters
+    ----------
+    path
+        The file.
+    offsets
+        First byte of each range.
+    sizes
+        Bytes of each range; ranges may overlap.
+
+    Returns
+    -------
+    list[bytes]
+        The ranges in the order asked for.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is no such file.
+    DataError
+        If the file ends before a range does.
+    OSError
+        If it cannot be read, after some retries where that may help.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"0123456789")
+    ...     file.flush()
+    ...     read_ranges(file.name, [7, 0], [2, 3])
+    [b'78', b'012']
+    """
+    first = np.asarray(offsets, np.int64)
+    length = np.asarray(sizes, np.int64)
+    order = np.argsort(first, kind="stable")
+    starts = first[order]
+    ends = np.maximum.accumulate(starts + length[order])
+    opens = np.ones(len(order), bool)
+    opens[1:] = starts[1:] > ends[:-1] + MERGE_GAP
+    heads = np.flatnonzero(opens)
+    group = np.cumsum(opens) - 1
+    begins, stops = starts[heads], ends[np.append(heads[1:], len(order))[: len(heads)] - 1]
+    blocks = [
+        _with_retries(path, lambda begin=begin, stop=stop: _read(path, begin, stop - begin))
+        for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)
+    ]
+    ranges = [b""] * len(order)
+    places = zip(
+        order.tolist(),
+        group.tolist(),
+        (starts - begins[group]).tolist(),
+        length[order].tolist(),
+        strict=True,
+    )
+    for place, number, start, count in places:
+        block = blocks[number]
+        ranges[place] = block if count == len(block) else block[start : start + count]
+    return ranges
+
+
+def _read(path: str, offset: int, count: int) -> bytes:
+    descriptor = _descriptors.get(path)
+    data = os.pread(descriptor.number, count, offset)
+    # One call gives at most 2 GiB, and signals may shorten it.
+    while len(data) < count:
+        more = os.pread(descriptor.number, count - len(data), offset + len(data))
+        if not more:
+            _descriptors.forget(path)
+            raise DataError(
+                f"the file ends early: {count} bytes were expected and {len(data)} are there",
+                where=f"{path}, byte {offset}",
+                fix="If the file was rewritten, index it again; else restore it",
+            )
+        data += more
+    return data
+
+
+def _with_retries(path: str, act: Callable[[], Result]) -> Result:
+    for pause in _PAUSES:
+        try:
+            return act()
+        except OSError as error:
+            _forget_or_raise(path, error)
+            if not _is_transient(error):
+                raise
+        time.sleep(pause)
+    try:
+        return act()
+    except OSError as error:
+        _forget_or_raise(path, error)
+        said = f"{error.strerror} (tried {len(_PAUSES) + 1} times)"
+        raise OSError(error.errno, said, path) from error
+
+
+def _forget_or_raise(path: str, error: OSError) -> None:
+    _descriptors.forget(path)
+    if isinstance(error, FileNotFoundError):
+        raise SourceNotFoundError(
+            "the file does not exist", where=path, fix="Restore it, or correct the path"
+        ) from None
+
+
+def _is_transient(error: OSError) -> bool:
+    return error.errno in _TRANSIENT or isinstance(error, TimeoutError)
