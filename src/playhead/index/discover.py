@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
 from playhead.index.found import Discovery, Problem, place
 from playhead.index.sidecars import Sidecar
 from playhead.index.source import is_compressed
-from playhead.index.yaml_tree import YamlTree, load_tree
 from playhead.paths import expand, scheme
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from playhead.errors import ConfigError, SourceNotFoundError
+from playhead.paths import resolve_reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,10 +98,8 @@ class YamlTree:
         ConfigError
             It is not valid YAML.
         """
-        beside = Path(self.path).parent / reference
-        if beside.exists() or not Path(reference).exists():
-            return load_tree(str(beside), data_blend_dir=self.data_blend_dir, named_by=self.path)
-        return load_tree(reference, data_blend_dir=self.data_blend_dir, named_by=self.path)
+        path = resolve_reference(reference, Path(self.path).parent)
+        return load_tree(path, data_blend_dir=self.data_blend_dir, named_by=self.path)
 
     def _make_config(self) -> DictConfig:
         from omegaconf import OmegaConf  # noqa: PLC0415
