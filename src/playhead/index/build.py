@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from playhead.errors import PlayheadError, StaleIndexError
+from playhead.errors import BuildError, PlayheadError, StaleIndexError
 from playhead.index.build_demand import demand_indexes
 from playhead.index.build_pace import PATIENCE_SECONDS, Pace, Progress, part_cost
 from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
@@ -28,7 +29,7 @@ from playhead.index.pack import LeafPack, Pack, PackVersionError, open_pack
 from playhead.index.source import stamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from playhead.blend.leaf import Leaf
 
@@ -118,7 +119,10 @@ def build_packs(
         plans.append(plan)
 
     def write(plan: PackPlan, scans: Iterable[Iterator[Rows]]) -> None:
-        with build_lock(plan.target.path, wait_seconds=wait_seconds, on_wait=_log.warning):
+        with (
+            _named_os_errors(plan.target),
+            build_lock(plan.target.path, wait_seconds=wait_seconds, on_wait=_log.warning),
+        ):
             write_plan(plan, scans, pace)
 
     for plan, error in scan_plans(plans, workers, write, _log.warning):
@@ -200,13 +204,32 @@ def open_leaves(
 
 def _ensure(target: Target, cost: float, pace: Pace, wait_seconds: float) -> None:
     """Make a pack fresh, or wait until another process has."""
-    with build_lock(target.path, wait_seconds=wait_seconds, on_wait=_log.warning):
+    with (
+        _named_os_errors(target),
+        build_lock(target.path, wait_seconds=wait_seconds, on_wait=_log.warning),
+    ):
         if _is_fresh(target):
             pace.skip(cost)
             return
         plan = plan_pack(target, _readable_pack(target.path), PackSettings())
         pace.skip(cost - sum(plan.costs))
         write_plan(plan, map(scan, plan.tasks), pace)
+
+
+@contextmanager
+def _named_os_errors(target: Target) -> Generator[None]:
+    """Say what the system says (a full disk, a file that may not be read) as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, PlayheadError):
+            raise
+        where = error.filename or target.path
+        raise BuildError(
+            f"the pack cannot be built: {error.strerror or error}",
+            where=str(where),
+            fix="Make room or give the right to read it, and start again",
+        ) from error
 
 
 def _is_fresh(target: Target) -> bool:

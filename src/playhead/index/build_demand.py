@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead.errors import IndexMissingError, StaleIndexError
+from playhead.formats import get_format
 from playhead.index.sidecars import Sidecar, is_fresh
 from playhead.index.source import is_compressed
 from playhead.paths import index_path
@@ -12,7 +13,8 @@ from playhead.paths import index_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playhead.index.build_target import LeafSources, Target
+    from playhead.blend.leaf import Leaf
+    from playhead.index.build_target import Target
 
 __all__ = ["demand_indexes"]
 
@@ -37,7 +39,7 @@ def demand_indexes(target: Target, command: str) -> None:
     for member in target.members:
         if member.leaf.options.indexed is not True:
             continue
-        for sidecar in _sidecars(member):
+        for sidecar in _sidecars(member.leaf):
             if is_fresh(sidecar):
                 continue
             where = f"leaf {member.leaf.name}, {sidecar.path}"
@@ -58,9 +60,10 @@ def demand_indexes(target: Target, command: str) -> None:
             )
 
 
-def _sidecars(member: LeafSources) -> Iterator[Sidecar]:
-    root = member.leaf.options.indexes_root
-    for pair in member.pairs:
+def _sidecars(leaf: Leaf) -> Iterator[Sidecar]:
+    """Say where the `.idx` files of a leaf are: that depends on how its paths are written."""
+    root = leaf.options.indexes_root
+    for pair in get_format(leaf.type).sources(leaf):
         if not is_compressed(pair.manifest):
             yield Sidecar(path=pair.manifest, kind="jsonl", idx=index_path(pair.manifest, root))
         for tar in pair.tars:

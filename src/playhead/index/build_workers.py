@@ -96,7 +96,8 @@ def scan_plans(
                 failed.add(job.plan)
                 yield plan, _placed(outcome.error, job)
                 continue
-            job.task.dropped.update(outcome.result or {})
+            if outcome.result is not None:
+                job.task.dropped = outcome.result
             state.missing -= 1
             if state.missing == 0:
                 yield plan, _finish(plan, state, write)

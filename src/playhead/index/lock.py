@@ -65,9 +65,12 @@ def build_lock(
     Raises
     ------
     BuildError
-        If the wait is over; it says whom it waited for.
+        If the wait is over; it says whom it waited for. If the folder cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(path.parent, error) from None
     lock = filelock.FileLock(f"{path}.lock", thread_local=False)
     holder_path = Path(f"{path}.holder")
     wait = _Wait(path, holder_path, wait_seconds, stale_seconds, on_wait)
@@ -167,13 +170,17 @@ def _try(lock: filelock.BaseFileLock) -> bool | None:
         return False
     except NotImplementedError:
         return None
-    except PermissionError:
-        raise BuildError(
-            "the folder of the packs cannot be written",
-            where=lock.lock_file,
-            fix="Set indexes_root or PLAYHEAD_CACHE to a folder that can",
-        ) from None
+    except OSError as error:
+        raise _not_writable(Path(lock.lock_file).parent, error) from None
     return True
+
+
+def _not_writable(folder: Path, error: OSError) -> BuildError:
+    return BuildError(
+        f"the folder of the packs cannot be written: {error.strerror}",
+        where=str(folder),
+        fix="Set indexes_root or PLAYHEAD_CACHE to a folder that can",
+    )
 
 
 def _beat(path: Path, stop: threading.Event) -> None:
