@@ -22,7 +22,7 @@ class LeafOptions:
     indexed: bool | None = None
     """Demand an `.idx` or a pack (true), or find offsets on the spot (anything else)."""
     indexes_root: str | None = None
-    """Where the `.idx` files and packs are kept; beside the data and in the user's cache if None."""
+    """Folder of `.idx` files and packs; beside the data and in the user's cache if None."""
     index_pack: str | None = None
     """A pack to use as declared, an absolute path."""
     input_sampling_rate: int | None = None
@@ -33,10 +33,10 @@ class LeafOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaf:
-    """One source of samples: a type, its files, its share of the blend and what it is called."""
+    """One source of samples: a type, its files, its share of the blend and its name."""
 
     key: str
-    """Stable identity, at most 24 characters: explicit name, else a hash of type and declared paths."""
+    """Stable identity: a short explicit name, else a hash of type and declared paths."""
     name: str
     """What people read in messages and reports."""
     type: str

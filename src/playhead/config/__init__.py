@@ -1,0 +1,7 @@
+"""The options: every key of a config, with its unit, its default and what it means here."""
+
+from playhead.config.options import Options
+from playhead.config.read import read_options
+from playhead.config.status import STATUS, Status
+
+__all__ = ["STATUS", "Options", "Status", "read_options"]

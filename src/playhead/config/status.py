@@ -1,0 +1,144 @@
+"""What becomes of each option: it works, it has no meaning here, or it is not built yet."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from playhead.config.options import Options
+
+__all__ = ["STATUS", "Status", "is_off"]
+
+
+class Status(Enum):
+    """What becomes of an option."""
+
+    WORKS = "works"
+    """It does what it says."""
+    MEANINGLESS = "no meaning here"
+    """It is accepted, and one note says that nothing follows from it."""
+    NOT_YET = "not supported yet"
+    """It is refused by name when it is switched on."""
+    DETAIL = "detail"
+    """It only matters together with an option that is not supported yet."""
+
+
+_MEANINGLESS = frozenset(
+    {
+        "ais_batch_prefetch_buffer_size",
+        "bucket_buffer_size",
+        "concurrent_bucketing",
+        "cuda_expandable_segments",
+        "force_iterable_dataset",
+        "force_map_dataset",
+        "index_pack_max_open_files",
+        "num_cuts_for_bins_estimate",
+        "pretokenize",
+        "shard_seed",
+        "shuffle_buffer_size",
+        "skip_missing_manifest_entries",
+        "tarred_random_access",
+        "use_ais_get_batch",
+    }
+)
+
+# What is not built yet, and the values besides None, False and the default that leave it off.
+_NOT_YET: dict[str, tuple[Any, ...]] = {
+    "audio_token_estimator": (),
+    "batch_tokens": (),
+    "clipping_enabled": (),
+    "compression_enabled": (),
+    "concatenate_samples": (),
+    "cut_into_windows_duration": (),
+    "cut_text_into_windows_tokens": (),
+    "excluded_speaker_ids": ([],),
+    "fault_tolerant_audio_loading": (),
+    "keep": (),
+    "lowpass_enabled": (),
+    "max_cer": (),
+    "max_open_streams": (),
+    "max_tokens": (float("inf"),),
+    "max_tps": (),
+    "max_tpt": (),
+    "metadata_only": (),
+    "min_context_speaker_similarity": (),
+    "min_tokens": (-1, 0),
+    "min_tps": (0,),
+    "min_tpt": (0,),
+    "multi_config": (),
+    "noise_path": (),
+    "pad_min_duration": (),
+    "perturb_speed": (),
+    "prompt_format": (),
+    "rir_enabled": (),
+    "shar_path": (),
+    "slice_length": (),
+    "truncate_duration": (),
+    "use_multimodal_sampling": (),
+    "use_packed_sequence_sampling": (),
+}
+
+_DETAILS = frozenset(
+    {
+        "audio_locator_tag",
+        "bucketing_2d_strict_mode",
+        "clipping_gain_db",
+        "clipping_normalize",
+        "clipping_oversampling",
+        "clipping_prob",
+        "clipping_prob_hard",
+        "compression_codec_weights",
+        "compression_codecs",
+        "compression_enable_for_custom_fields",
+        "compression_level_interval",
+        "compression_prob",
+        "concatenate_duration_factor",
+        "concatenate_gap_seconds",
+        "concatenate_merge_supervisions",
+        "cut_into_windows_hop",
+        "db_norm",
+        "keep_excessive_supervisions",
+        "lowpass_frequencies_interval",
+        "lowpass_prob",
+        "measure_total_length",
+        "noise_mix_prob",
+        "noise_snr",
+        "pad_direction",
+        "quadratic_factor",
+        "rir_path",
+        "rir_prob",
+        "sampler_fusion",
+        "sampler_weights",
+        "speaker_filter_fields",
+        "token_equivalent_duration",
+        "truncate_offset_type",
+    }
+)
+
+_DEFAULTS = {item.name: item.default for item in fields(Options)}
+
+
+def _status(name: str) -> Status:
+    if name in _NOT_YET:
+        return Status.NOT_YET
+    if name in _MEANINGLESS:
+        return Status.MEANINGLESS
+    return Status.DETAIL if name in _DETAILS else Status.WORKS
+
+
+STATUS: dict[str, Status] = {name: _status(name) for name in _DEFAULTS}
+"""Name of every option to what becomes of it."""
+
+
+def is_off(name: str, value: Any) -> bool:
+    """Whether a value leaves an option that is not built yet switched off.
+
+    Examples
+    --------
+    >>> is_off("perturb_speed", False), is_off("noise_path", "noise.json")
+    (True, False)
+    """
+    if value is None or value is False or value == _DEFAULTS[name]:
+        return True
+    return any(value == off for off in _NOT_YET[name])
