@@ -69,7 +69,7 @@ class Loader:
         self._asked_seed = seed
         self._drawn_seed = seed if isinstance(seed, int) else None
         self._fixed_step = fixed_step
-        self._on_change = on_change
+        self._on_change: OnChange = on_change
         self._stream = Stream(fetch, workers)
         self._run: Run | None = None
         self._restored: Position | None = None

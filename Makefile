@@ -1,0 +1,52 @@
+# Every target makes what it needs: a fresh machine with Python and make is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PEER := .venv-peer
+READY := $(VENV)/.ready
+# Tests compare with Lhotse 2 where this environment exists; `make peer` makes it.
+export PLAYHEAD_PEER_PYTHON ?= $(abspath $(PEER)/bin/python)
+
+.PHONY: demo test test-all lint format bench docs peer clean
+
+demo: $(READY)
+	$(BIN)/playhead demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: $(READY) $(PEER)/.ready
+	PLAYHEAD_HYPOTHESIS=all $(BIN)/python -m pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY) $(PEER)/.ready
+	$(BIN)/python bench/run.py
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
+peer: $(PEER)/.ready
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,lint,docs]'
+	touch $@
+
+$(PEER)/.ready: constraints.txt
+	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --quiet torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	$(PEER)/bin/python -m pip install --quiet lhotse==2.0.0a7 torchdata soundfile orjson
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(PEER) site demo-run bench-results.json
