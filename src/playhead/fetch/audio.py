@@ -264,6 +264,12 @@ def _fitted(
     samples: NDArray[np.float32], expected: int, rate: int, audio: Audio, place: Place
 ) -> NDArray[np.float32]:
     """Cut what resampling and a near end have too much, mirror what is missing."""
+    if expected == 0:
+        raise AudioError(
+            "the sample is empty",
+            where=_where(audio, place),
+            fix="Restore its audio, or correct the row's offset and duration",
+        )
     missing = expected - samples.shape[1]
     if missing <= 0:
         return samples[:, :expected]

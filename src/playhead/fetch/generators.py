@@ -209,9 +209,11 @@ def _make_lazy(item: Any) -> None:
         return
     attributes: dict[str, Any] = getattr(item, "__dict__", {})
     for name in _LAZY_NAMES:
-        # Lhotse's PerturbTempo takes the module itself for its generator.
-        if name in attributes and (attributes[name] is None or attributes[name] is random):
-            attributes[name] = random.Random()  # noqa: S311 - for augmentation; seeded below
+        # Once used, PerturbTempo has the module itself there, and CutMix what it has in `seed`.
+        if name in attributes and (
+            attributes[name] in (None, random) or attributes[name] is attributes.get("seed")
+        ):
+            attributes[name] = random.Random()  # noqa: S311 - for augmentation, and seeded
 
 
 def _word(key: int) -> bytes:

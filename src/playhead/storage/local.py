@@ -61,13 +61,9 @@ class _Descriptors:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process = os.getpid()
         self._open: OrderedDict[str, _Descriptor] = OrderedDict()
 
     def get(self, path: str) -> _Descriptor:
-        if self._process != os.getpid():
-            # The lock may have been held by a thread of the parent when this process was forked.
-            self.__init__()
         with self._lock:
             descriptor = self._open.get(path)
             if descriptor is None:
@@ -82,12 +78,23 @@ class _Descriptors:
         with self._lock:
             self._open.pop(path, None)
 
+    def forget_other(self, path: str, now: os.stat_result) -> None:
+        """Close a file whose name belongs to another one by now."""
+        descriptor = self._open.get(path)
+        if descriptor is None:
+            return
+        then = os.fstat(descriptor.number)
+        if (then.st_dev, then.st_ino) != (now.st_dev, now.st_ino):
+            self.forget(path)
+
 
 _descriptors = _Descriptors()
+# A thread of the parent may have held the lock when this process was forked.
+os.register_at_fork(after_in_child=_descriptors.__init__)
 
 
 def size(path: str) -> int:
-    """Size of a file in bytes.
+    """Size of a file in bytes; a file that was replaced is read anew from now on.
 
     Raises
     ------
@@ -96,7 +103,9 @@ def size(path: str) -> int:
     OSError
         If it cannot be looked at, after some retries where that may help.
     """
-    return _with_retries(path, lambda: os.stat(path).st_size)  # noqa: PTH116 - paths are strings
+    status = _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
+    _descriptors.forget_other(path, status)
+    return status.st_size
 
 
 def read_ranges(
