@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.plans import Trainer, columns
 
+from playhead.errors import PlanError
 from playhead.plan import Batching, Shape, count_steps, start
 
 _SIZES = st.one_of(
@@ -148,3 +150,96 @@ def test_stopping_and_resuming_changes_nothing(leaves, finite, batching, draws, 
     assert pieces.steps == whole.steps
     assert pieces.position == whole.position
     assert len(pieces.position.chain) == 1
+
+
+def _unread(notes):
+    """Samples that notes name as not read: (exact, at most) by leaf name."""
+    exact, most = Counter(), Counter()
+    for note in notes:
+        _, _, listed = note.partition("samples not read: ")
+        for name, up_to, count in re.findall(r"(\S+): (up to )?(\d+)", listed):
+            (most if up_to else exact)[name.split("/")[-1].removesuffix(".json")] += int(count)
+    return exact, most
+
+
+@_relaxed
+@given(blends(), _shuffles, _draws, st.data())
+def test_what_a_finite_pass_does_not_give_is_named(leaves, shuffle, draws, data):
+    """Leaves that come, go, come back, grow and are filtered: no row twice, no silent loss."""
+    shape = Shape(finite=True, shuffle=shuffle, window_draws=draws)
+    batching = data.draw(batchings())
+    trainer = Trainer(start(leaves, shape, batching, seed=3), leaves, shape, batching)
+    everything = list(leaves)
+    low, high = 0, 30_000_000
+    gone = set()
+    for number in range(data.draw(st.integers(1, 5))):
+        trainer.take(data.draw(st.integers(0, 4)))
+        kept = [leaf for leaf in everything if data.draw(st.booleans(), label="kept")]
+        kept = kept if any(leaf.num_rows for leaf in kept) else list(everything)
+        gone |= {leaf.key for leaf in everything if leaf not in kept}
+        if data.draw(st.booleans(), label="new"):
+            new = columns(f"new{number}", _durations(data.draw(_SIZES), number))
+            everything.append(new)
+            kept = [*kept, new]
+        if data.draw(st.booleans(), label="filter"):
+            low, high = max(low, 2_000_000), min(high, 20_000_000)
+        try:
+            trainer.change(
+                leaves=kept,
+                batching=data.draw(st.one_of(st.just(trainer.batching), batchings())),
+                shape=replace(
+                    shape,
+                    min_duration_us=low or None,
+                    max_duration_us=high if high < 30_000_000 else None,
+                ),
+            )
+        except PlanError as error:
+            assert "No row of any leaf is kept" in str(error)
+            return
+    trainer.take(10_000)
+    assert not trainer.seen or max(trainer.seen.values()) == 1
+    exact, most = _unread(trainer.notes)
+    for leaf in everything:
+        inside = {
+            row for row, us in enumerate(leaf.duration_us.tolist()) if low <= us <= high
+        }
+        seen = {row for key, _, row in trainer.seen if key == leaf.key}
+        missing = len(inside - seen)
+        if leaf.key in gone or leaf.key.startswith("new"):
+            continue
+        assert missing <= exact[leaf.key]
+        if not low:
+            assert missing == exact[leaf.key]
+        assert not most[leaf.key]
+
+
+@_relaxed
+@given(blends(least=1), _draws, st.data())
+def test_appended_rows_join_at_the_next_pass(leaves, draws, data):
+    """A pass keeps the rows that it began with, also when its leaf grows in mid-window."""
+    shape = Shape(window_draws=draws, shuffle=data.draw(st.booleans()))
+    batching = data.draw(batchings())
+    trainer = Trainer(start(leaves, shape, batching, seed=3), leaves, shape, batching)
+    rows = {leaf.key: [leaf.num_rows] for leaf in leaves}
+    for number in range(data.draw(st.integers(1, 4))):
+        trainer.take(data.draw(st.integers(0, 6)))
+        grown = []
+        for leaf in trainer.leaves:
+            more = _durations(data.draw(st.integers(0, 40)), number)
+            grown.append(
+                columns(leaf.key, np.concatenate([leaf.duration_us, more]), leaf.weight)
+            )
+            rows[leaf.key].append(grown[-1].num_rows)
+        trainer.change(leaves=grown)
+    trainer.finish_window()
+    for key, progress in trainer.position.leaves.items():
+        sizes = []
+        for pass_ in range(progress.pass_):
+            drawn = [(row, n) for (k, p, row), n in trainer.seen.items() if (k, p) == (key, pass_)]
+            assert sorted(row for row, _ in drawn) == list(range(len(drawn)))
+            assert all(n == 1 for _, n in drawn)
+            sizes.append(len(drawn))
+        assert sizes == sorted(sizes)
+        assert set(sizes) <= set(rows[key])
+        assert progress.rows in rows[key]
+        assert progress.next_rows == rows[key][-1] or not trainer.position.is_window_start

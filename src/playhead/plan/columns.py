@@ -83,20 +83,23 @@ def _facts_of(duration_us: NDArray[np.int64], low: int | None, high: int | None)
     accepted = total = squares = 0
     longest, longest_row = -1, -1
     for start in range(0, len(duration_us), _BLOCK):
-        block = duration_us[start : start + _BLOCK]
-        kept = np.ones(len(block), dtype=np.bool_)
-        if low is not None:
-            kept &= block >= low
-        if high is not None:
-            kept &= block <= high
-        lengths = np.where(kept, block, -1)
+        lengths = duration_us[start : start + _BLOCK]
+        rows: NDArray[np.int64] | None = None
+        if low is not None or high is not None:
+            least = 0 if low is None else low
+            kept = lengths >= least if high is None else (lengths >= least) & (lengths <= high)
+            rows = np.flatnonzero(kept)
+            lengths = lengths[rows]
+        if not len(lengths):
+            continue
         top = int(lengths.argmax())
         if int(lengths[top]) > longest:
-            longest, longest_row = int(lengths[top]), start + top
-        centiseconds = np.minimum(block[kept] // _CENTISECOND, _LONGEST_CS)
+            longest = int(lengths[top])
+            longest_row = start + (top if rows is None else int(rows[top]))
+        centiseconds = np.minimum(lengths // _CENTISECOND, _LONGEST_CS)
         accepted += len(centiseconds)
         total += int(centiseconds.sum())
-        squares += int((centiseconds * centiseconds).sum())
+        squares += int(np.dot(centiseconds, centiseconds))
     return LeafFacts(
         accepted=accepted,
         total_cs=total,

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["cut_by_class", "cut_evenly", "cut_fixed", "cut_running", "shrink", "split"]
-
-_MOST_CUTS = 14
+__all__ = ["RunningCut", "cut_by_class", "cut_evenly", "cut_fixed", "shrink", "split"]
 
 
 def cut_by_class(
-    ends: Sequence[int], efforts: Sequence[int], limit: int | None, max_samples: int
+    ends: Sequence[int], efforts: Sequence[int], limit: int, max_samples: int
 ) -> list[int]:
     """Slice samples that lie class after class from long to short.
 
@@ -48,36 +46,74 @@ def cut_by_class(
     for end, effort in zip(ends, efforts, strict=True):
         if at >= end:
             continue
-        size = max_samples if limit is None else max(1, min(limit // effort, max_samples))
+        size = max(1, min(limit // effort, max_samples))
         starts.extend(range(at, end, size))
         at = starts[-1] + size
     return starts
 
 
-def cut_running(effort: NDArray[np.int64], limit: int | None, max_samples: int) -> list[int]:
-    """Slice samples in the order they come: a batch ends before it would exceed the limit.
+class RunningCut:
+    """Slices samples in the order they come: a batch ends before it would exceed the limit.
 
     Parameters
     ----------
     effort
         Effective lengths (µs), shape (M,).
-    limit, max_samples
-        As for `cut_by_class`.
+    limit
+        The highest limit that is asked for (µs).
+    max_samples
+        Most samples of a batch.
+
+    Examples
+    --------
+    >>> RunningCut(np.array([5, 10, 3, 3, 12]), 20, 4096)(20)
+    [0, 2, 4]
     """
-    if limit is None:
-        return list(range(0, len(effort), max_samples))
-    starts: list[int] = []
-    effort = np.minimum(effort, limit + 1)
-    numbers = np.arange(1, max_samples + 1)
-    caps = np.clip(limit // effort, 1, max_samples).tolist()
-    at = 0
-    while at < len(effort):
-        starts.append(at)
-        longest = np.maximum.accumulate(effort[at : at + caps[at]])
-        longest *= numbers[: len(longest)]
-        # A product never falls from one sample to the next: those within the limit come first.
-        at += max(1, int(np.searchsorted(longest, limit, side="right")))
-    return starts
+
+    def __init__(self, effort: NDArray[np.int64], limit: int, max_samples: int) -> None:
+        # Above the limit all efforts mean the same: a batch of one.
+        effort = np.minimum(effort, limit + 1)
+        self._max_samples = max_samples
+        self._longer: list[int] = _next_longer(effort, limit, max_samples).tolist()
+        self._effort: list[int] = effort.tolist()
+
+    def __call__(self, limit: int) -> list[int]:
+        """Return where batches begin under a limit (µs)."""
+        effort, longer, most = self._effort, self._longer, self._max_samples
+        starts: list[int] = []
+        at, samples = 0, len(effort)
+        while at < samples:
+            starts.append(at)
+            longest = at
+            # From one sample that is longer than all before it to the next.
+            while True:
+                end = at + min(limit // effort[longest], most)
+                following = longer[longest]
+                if end <= following or following >= samples:
+                    break
+                if (following - at + 1) * effort[following] > limit:
+                    end = following
+                    break
+                longest = following
+            at = max(end, at + 1)
+        return starts
+
+
+def _next_longer(effort: NDArray[np.int64], limit: int, max_samples: int) -> NDArray[np.int64]:
+    """Where the first longer sample after each one is, or where no batch with it reaches."""
+    samples = len(effort)
+    number = np.arange(samples)
+    longer = number + np.clip(limit // effort, 1, max_samples)
+    searching = np.flatnonzero(longer > number + 1)
+    distance = 1
+    while len(searching):
+        searching = searching[searching + distance < samples]
+        found = effort[searching + distance] > effort[searching]
+        longer[searching[found]] = searching[found] + distance
+        distance += 1
+        searching = searching[~found]
+        searching = searching[longer[searching] > searching + distance]
+    return longer
 
 
 def cut_evenly(samples: int, batches: int) -> list[int]:
@@ -115,7 +151,9 @@ def cut_fixed(ends: Sequence[int], sizes: Sequence[int]) -> list[int]:
     return starts
 
 
-def shrink(cut: Callable[[int], list[int]], limit: int, batches: int) -> list[int]:
+def shrink(
+    cut: Callable[[int], list[int]], starts: list[int], limit: int, batches: int, attempts: int
+) -> list[int]:
     """Return the cut with the most batches up to a number, at the limit or a lower one.
 
     Lowering the limit a little spreads over all batches what it costs to make their number a
@@ -124,25 +162,29 @@ def shrink(cut: Callable[[int], list[int]], limit: int, batches: int) -> list[in
     Parameters
     ----------
     cut
-        Gives the starts of batches under a limit (µs); a lower limit never gives fewer.
+        Gives the starts of batches under a limit (µs); a lower limit hardly ever gives fewer.
+    starts
+        The cut at the limit itself.
     limit
         The limit that must not be exceeded (µs).
     batches
         How many batches are wanted; not fewer than the limit itself gives.
+    attempts
+        How many cuts are tried at most.
     """
-    best = cut(limit)
-    low, high, many = 0, limit, len(best)
-    for attempt in range(_MOST_CUTS):
+    best = starts
+    low, high, many = 0, limit, len(starts)
+    for attempt in range(attempts):
         if many == batches or high - low < 2:
             break
         # The number of batches goes about as one over the limit; halving is the safe way.
         guess = high * many // batches if attempt % 2 == 0 else (low + high) // 2
         guess = min(max(guess, low + 1), high - 1)
-        starts = cut(guess)
-        if len(starts) > batches:
+        found = cut(guess)
+        if len(found) > batches:
             low = guess
         else:
-            best, high, many = starts, guess, len(starts)
+            best, high, many = found, guess, len(found)
     return best
 
 

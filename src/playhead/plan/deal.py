@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from playhead.plan.classes import class_by_bins, class_by_mass, set_apart
 from playhead.plan.cut import (
+    RunningCut,
     cut_by_class,
     cut_evenly,
     cut_fixed,
-    cut_running,
     shrink,
     split,
 )
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from playhead.plan.settings import Batching
 
 __all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal", "refused", "without_refused"]
+
+# A cut by class costs next to nothing; a running one as much as all the rest of a window's plan.
+_MANY_CUTS = 14
+_FEW_CUTS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,25 +206,23 @@ def _cut(
     limit, most = batching.batch_duration_us, batching.max_samples
     if not len(pool):
         return np.arange(0), [], lambda _: []
-    if not batching.bucketing:
-        order = _order(len(pool), None, link)
-        effort = effective(pool.length[order], batching.quadratic_duration_us)
-
-        def cut(at: int | None) -> list[int]:
-            return cut_running(effort, at, most)
-
-    elif batching.sizes:
+    if batching.bucketing and batching.sizes:
         order, starts = _cut_sizes(pool, batching, link)
         return order, starts, lambda _: starts
-    else:
+    if batching.bucketing:
         order, ends, efforts = _by_class(pool, batching, link)
-
-        def cut(at: int | None) -> list[int]:
-            return cut_by_class(ends, efforts, at, most)
-
-    if limit is None:
-        return order, cut(None), lambda batches: cut_evenly(len(order), batches)
-    return order, cut(limit), lambda batches: shrink(cut, limit, batches)
+        if limit is not None:
+            by_class = partial(cut_by_class, ends, efforts, max_samples=most)
+            starts = by_class(limit)
+            return order, starts, partial(shrink, by_class, starts, limit, attempts=_MANY_CUTS)
+    else:
+        order = _order(len(pool), None, link)
+        if limit is not None:
+            effort = effective(pool.length[order], batching.quadratic_duration_us)
+            running = RunningCut(effort, limit, most)
+            starts = running(limit)
+            return order, starts, partial(shrink, running, starts, limit, attempts=_FEW_CUTS)
+    return order, list(range(0, len(order), most)), partial(cut_evenly, len(order))
 
 
 def _by_class(
