@@ -142,7 +142,15 @@ def test_a_whole_training_config(config):
     ]
     assert find(path, section="model.validation_ds") == find(path, section="validation_ds")
     assert find(path, section="train_ds") == ["jsonl /data/train.json"]
-    with pytest.raises(ConfigError, match=r"no section `valid_ds`.*blend\.yaml"):
+    assert [blend.section for blend in found.blends] == [
+        "model.train_ds",
+        "model.validation_ds",
+        "model.flat_ds",
+        "model.cuts_ds",
+    ]
+    (blend,) = discover_config(path, section="train_ds").blends
+    assert blend.section == "model.train_ds"
+    with pytest.raises(ConfigError, match=r"valid_ds.*blend\.yaml.*train_ds"):
         find(path, section="valid_ds")
 
 
@@ -292,7 +300,9 @@ def test_each_file_once(config, tmp_path):
         - {type: nemo, manifest_filepath: /d/a.json}
         - {type: nemo, manifest_filepath: /d/a.json, weight: 2}
     """)
-    assert len(discover([path, path]).sidecars) == 1
+    found = discover([path, path])
+    assert len(found.sidecars) == 1
+    assert [(blend.config, blend.section) for blend in found.blends] == [(path, None)]
 
 
 def test_two_files_with_one_index_are_refused(tmp_path, monkeypatch):

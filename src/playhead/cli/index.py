@@ -11,12 +11,13 @@ import typer
 from playhead.cli import app
 from playhead.cli.index_report import Report
 from playhead.cli.progress import Heartbeat, say
-from playhead.errors import NotSupportedError
+from playhead.errors import NotSupportedError, PlayheadError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from playhead.blend.leaf import Leaf
+    from playhead.index.found import Blend
     from playhead.index.sidecars import Sidecar
 
 __all__ = ["index"]
@@ -108,7 +109,7 @@ def index(
 
     What is up to date is skipped, and data are never touched.
     """
-    from playhead.index.arguments import discover, is_config  # noqa: PLC0415  (loads NumPy)
+    from playhead.index.arguments import discover  # noqa: PLC0415  (loads NumPy)
     from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
 
     mine = _slice_of(part)
@@ -132,12 +133,9 @@ def index(
         report.say_pending()
     else:
         _build_sidecars(report, max(1, workers))
-        leaves = [
-            leaf
-            for source in sources
-            if kind is None and is_config(source)
-            for leaf in _leaves(source, section, data_blend_dir, report)
-        ]
+        # Part of the files is not enough for a pack.
+        blends = found.blends if kind is None else ()
+        leaves = [leaf for blend in blends for leaf in _leaves(blend, data_blend_dir, report)]
         _build_packs(
             report,
             sorted(leaves, key=lambda leaf: leaf.key)[mine],
@@ -170,16 +168,23 @@ def _build_sidecars(report: Report, workers: int) -> None:
             heartbeat.advance(failure=failure)
 
 
-def _leaves(
-    config: str, section: str | None, data_blend_dir: str | None, report: Report
-) -> Sequence[Leaf]:
+def _leaves(blend: Blend, data_blend_dir: str | None, report: Report) -> Sequence[Leaf]:
     from playhead.blend import read_blend  # noqa: PLC0415
 
+    name = blend.config if blend.section is None else f"{blend.config}: {blend.section}"
     try:
-        return read_blend(config, section=section, data_blend_dir=data_blend_dir).leaves
+        return read_blend(
+            blend.config,
+            section=blend.section,
+            data_blend_dir=data_blend_dir,
+            # A list of entries need not say how large a batch is before it is indexed.
+            overrides={"batch_size": 1},
+        ).leaves
     except NotSupportedError as error:
-        report.note(f"no packs are built for {config}: {error}")
-        return ()
+        report.note(f"no packs are built for {name}: {error}")
+    except PlayheadError as error:
+        say(report.fail("pack", name, error))
+    return ()
 
 
 def _build_packs(report: Report, leaves: Sequence[Leaf], **settings: Any) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from playhead.blend.section import find_section
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
-from playhead.index.found import Discovery, Problem, place
+from playhead.index.found import Blend, Discovery, Problem, place
 from playhead.index.sidecars import Sidecar
 from playhead.index.source import is_compressed
 from playhead.paths import expand, scheme
@@ -89,12 +90,16 @@ def discover_config(
     """
     walk = _Walk(open_files=[path])
     tree = load_tree(path, data_blend_dir=data_blend_dir)
-    content, keys = (tree.content, ()) if section is None else _select(tree, section)
+    keys = () if section is None else find_section(tree.content, section, tree.path).keys
+    content = tree.content
+    for key in keys:
+        content = content[key]
     if isinstance(content, list):
+        walk.sections.append(())
         walk.entries(tree, cast("list[Any]", content), keys, indexes_root)
     else:
         walk.visit(tree, content, keys, indexes_root)
-    return walk.result()
+    return walk.result(path)
 
 
 def discover_folder(
@@ -113,7 +118,7 @@ def discover_folder(
     """
     walk = _Walk()
     walk.folder(path, kind, indexes_root)
-    return walk.result()
+    return walk.result(None)
 
 
 @dataclass(slots=True)
@@ -126,8 +131,10 @@ class _Walk:
     unknown: Counter[str] = field(default_factory=Counter[str])
     streams: dict[str, None] = field(default_factory=dict[str, None])
     open_files: list[str] = field(default_factory=list[str])
+    sections: list[_Keys] = field(default_factory=list["_Keys"])
+    mentions: int = 0
 
-    def result(self) -> Discovery:
+    def result(self, config: str | None) -> Discovery:
         notes = list(self.notes)
         for name, count in self.unknown.items():
             entries = "an entry" if count == 1 else f"{count:,} entries"
@@ -138,7 +145,14 @@ class _Walk:
                 f"{len(self.streams):,}, such as {next(iter(self.streams))}"
             )
         return Discovery(
-            sidecars=tuple(self.sidecars), problems=tuple(self.problems), notes=tuple(notes)
+            sidecars=tuple(self.sidecars),
+            problems=tuple(self.problems),
+            notes=tuple(notes),
+            blends=tuple(
+                Blend(config=config, section=".".join(map(str, keys)) or None)
+                for keys in self.sections
+                if config is not None
+            ),
         )
 
     def visit(self, tree: YamlTree, node: Any, keys: _Keys, root: str | None) -> None:
@@ -190,11 +204,15 @@ class _Walk:
             self._entry(tree, node, keys, root)
             return
         root = _root(tree, node, keys, root)
+        before = self.mentions
         # `input_cfg` wins over the paths beside it, which are often placeholders.
         if node.get("input_cfg") is not None:
             self._blend(tree, node, keys, root)
         else:
             self._data(tree, node, keys, root)
+        in_entry = any(isinstance(key, int) for key in keys)
+        if self.mentions > before and len(self.open_files) == 1 and not in_entry:
+            self.sections.append(keys)
         for key, value in node.items():
             if key not in _DATA_KEYS:
                 self.visit(tree, value, (*keys, key), root)
@@ -286,12 +304,14 @@ class _Walk:
                 self._file(str(item), "jsonl", root)
 
     def _file(self, path: str, kind: Kind, root: str | None) -> None:
+        self.mentions += 1
         if is_compressed(path) or path.startswith("pipe:"):
             self.streams[path] = None
         else:
             self.sidecars[place(path, kind, root)] = None
 
     def _missing(self, path: str, kind: Kind, reason: str) -> None:
+        self.mentions += 1
         error = SourceNotFoundError(reason, fix="Correct the path")
         self.problems.append(Problem(path=path, kind=kind, error=error))
 
@@ -326,20 +346,4 @@ def _flatten(spec: Any, where: str) -> list[str]:
         ]
     raise ConfigError(
         f"the value {spec!r} is no path", where=where, fix="Give a path or a list of paths"
-    )
-
-
-def _select(tree: YamlTree, section: str) -> tuple[Any, _Keys]:
-    """Find a section by its dotted name; `model.` and `data.` may be left out."""
-    for prefix in ("", "model.", "data."):
-        keys = (prefix + section).split(".")
-        node: Any = tree.content
-        for key in keys:
-            node = cast("dict[Any, Any]", node).get(key) if isinstance(node, dict) else None
-        if node is not None:
-            return tree.resolve(node, keys) if isinstance(node, str) else node, tuple(keys)
-    raise ConfigError(
-        f"the config has no section `{section}`",
-        where=tree.path,
-        fix="Give the dotted name of one, as `model.train_ds`",
     )

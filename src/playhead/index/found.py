@@ -14,7 +14,7 @@ from playhead.paths import index_path, scheme
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Discovery", "Problem", "merge", "place"]
+__all__ = ["Blend", "Discovery", "Problem", "merge", "place"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +30,16 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Blend:
+    """A part of a config that names data."""
+
+    config: str
+    """The YAML file."""
+    section: str | None
+    """Its dotted name in the file; None for the file as a whole."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Discovery:
     """What was found."""
 
@@ -39,6 +49,8 @@ class Discovery:
     """What is named and is not there."""
     notes: tuple[str, ...] = ()
     """What a person should know, one sentence each."""
+    blends: tuple[Blend, ...] = ()
+    """The configs, and the parts of each, that data were found in."""
 
 
 def merge(discoveries: Iterable[Discovery]) -> Discovery:
@@ -76,6 +88,7 @@ def merge(discoveries: Iterable[Discovery]) -> Discovery:
         sidecars=tuple(owner.values()),
         problems=tuple(dict.fromkeys(problem for one in found for problem in one.problems)),
         notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
+        blends=tuple(dict.fromkeys(blend for one in found for blend in one.blends)),
     )
 
 
