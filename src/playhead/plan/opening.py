@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["default_draws", "open_window", "start"]
 
 _STEPS = 100
+# Windows of different passes have different numbers: what is keyed by the window never repeats.
+_WINDOWS_OF_A_PASS = 1 << 32
 _MOST_ITEMS = 1_200_000
 # Filters may refuse most draws: a window then takes more, but not endlessly many.
 _MOST_DRAWS = 4 * _MOST_ITEMS
@@ -26,7 +28,13 @@ _US_PER_CS = 10_000
 
 
 def start(
-    leaves: Sequence[LeafColumns], shape: Shape, batching: Batching, *, seed: int, pass_: int = 0
+    leaves: Sequence[LeafColumns],
+    shape: Shape,
+    batching: Batching,
+    *,
+    seed: int,
+    pass_: int = 0,
+    step: int = 0,
 ) -> Position:
     """Return the position at the start of training, or of a finite pass.
 
@@ -40,6 +48,8 @@ def start(
         Decides everything that is chosen at random; any integer.
     pass_
         Which pass over the data; each has an order of its own.
+    step
+        Optimizer steps that passes before this one handed out.
 
     Raises
     ------
@@ -48,7 +58,15 @@ def start(
     """
     check_blend(leaves, shape, batching)
     return open_window(
-        {}, leaves, shape, batching, seed=seed, step=0, window=0, moved={}, pass_=pass_
+        {},
+        leaves,
+        shape,
+        batching,
+        seed=seed,
+        step=step,
+        window=pass_ * _WINDOWS_OF_A_PASS,
+        moved={},
+        pass_=pass_,
     )
 
 

@@ -50,7 +50,7 @@ class Shape:
         low, high = self.min_duration_us, self.max_duration_us
         if low is not None and high is not None and low > high:
             raise PlanError(
-                f"min_duration_us {low} is above max_duration_us {high}: nothing would be kept",
+                f"the option min_duration_us {low} is above max_duration_us {high}: nothing would be kept",
                 fix="Exchange or widen them",
             )
 
@@ -104,7 +104,7 @@ class Batching:
             _at_least(name, getattr(self, name), 1)
         if self.num_classes > _MOST_CLASSES:
             raise PlanError(
-                f"num_classes is {self.num_classes}",
+                f"the option num_classes is {self.num_classes}",
                 fix=f"Give a number of at most {_MOST_CLASSES}",
             )
         _one_of("oversize", self.oversize, get_args(Oversize))
@@ -162,9 +162,9 @@ def changed_fields(value: Any, base: Any) -> dict[str, Any]:
 
 def _at_least(name: str, value: int | None, least: int) -> None:
     if value is not None and value < least:
-        raise PlanError(f"{name} is {value}", fix=f"Give a number of at least {least}")
+        raise PlanError(f"the option {name} is {value}", fix=f"Give a number of at least {least}")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise PlanError(f"{name} is {value!r}", fix=f"Use one of {', '.join(allowed)}")
+        raise PlanError(f"the option {name} is {value!r}", fix=f"Use one of {', '.join(allowed)}")
