@@ -75,6 +75,7 @@ class Loader:
         self._restored: Position | None = None
         self._next_pass = 0
         self._delivered = 0
+        self._steps = 0
         self._flowing = False
         self._agreed = False
         self._iterator: _Batches | None = None
@@ -214,6 +215,7 @@ class Loader:
         for note in notes:
             self._say(note)
         if self.finite and self._planning.steps_left(position) == 0:
+            self._steps = position.step
             position = self._position_of_pass(position.pass_ + 1)
         self._restored = position
         self._agreed = False
@@ -255,6 +257,7 @@ class Loader:
             planning.batching,
             seed=self._drawn_seed,
             pass_=pass_ if self.finite else 0,
+            step=self._steps,
         )
 
     def _begin(self, position: Position) -> None:
@@ -263,6 +266,7 @@ class Loader:
         self._agreed = True
         if self._run is not None:
             self._run.close()
+        self._steps = position.step
         self._run = Run(self._planning, position, self._topology)
         self._next_pass = position.pass_ + 1 if self.finite else 0
         self._delivered = 0
@@ -289,6 +293,8 @@ class Loader:
             self._flowing = False
             raise
         self._delivered += 1
+        if run.is_step_start(self._delivered):
+            self._steps += 1
         run.forget_before(self._delivered)
         return batch
 
