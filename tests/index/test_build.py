@@ -104,7 +104,7 @@ def test_reused_rows_of_tars_move_with_their_shards(tmp_path: Path, scans: list[
     # The same pack file: as if the order of the files had changed in one declaration.
     old = open_one(leaf([0, 1]), tmp_path / "packs")
     turned = leaf([1, 0])
-    source = build_target.leaf_source(turned)
+    source = build_target.leaf_sources(turned).source
     data = Path(old.path).read_bytes().replace(old.entry.source.encode(), source.encode())
     Path(old.path).with_name(f"leaf-{source}.idxpack").write_bytes(data)
     scans.clear()

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.index import columns as columns_module
-from playhead.index.columns import COLUMNS, ColumnSpool, block_digests, prefix_fingerprint
+from playhead.index.columns import COLUMNS, ColumnSpool, Digester, prefix_fingerprint
 
 CONTENT = sorted(set(COLUMNS) - {"rate", "channels"})
 
@@ -22,8 +24,27 @@ def random_columns(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {name: rng.integers(0, 1000, rows).astype(dtype) for name, dtype in COLUMNS.items()}
 
 
+def digested(columns: dict[str, np.ndarray], cuts: list[int]) -> Digester:
+    """The rows in blocks that end at `cuts`."""
+    digester = Digester()
+    ends = sorted({*cuts, len(columns["shard"])})
+    for start, end in zip([0, *ends], ends, strict=False):
+        digester.append({name: column[start:end] for name, column in columns.items()})
+    return digester
+
+
 def fingerprint(columns: dict[str, np.ndarray], n: int) -> str:
-    return prefix_fingerprint(columns, block_digests(columns), n)
+    return prefix_fingerprint(columns, digested(columns, []).digests, n)
+
+
+@given(st.integers(0, 20), st.lists(st.integers(0, 20)))
+def test_how_the_rows_come_does_not_matter(rows: int, cuts: list[int]):
+    columns = random_columns(rows)
+    whole = digested(columns, [])
+    parts = digested(columns, [cut for cut in cuts if cut <= rows])
+    assert parts.digests == whole.digests
+    assert len(whole.digests) == rows // 4
+    assert parts.fingerprint() == whole.fingerprint() == fingerprint(columns, rows)
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.data())
@@ -72,18 +93,27 @@ def test_fingerprints_are_the_same_everywhere():
     assert fingerprint(columns, 0) == "0f4d1e41a4e7df6d"
 
 
-@settings(max_examples=20)
-@given(st.lists(st.integers(0, 7), max_size=6), st.booleans())
-def test_a_spool_gives_back_what_was_appended(tmp_path_factory, sizes: list[int], embed: bool):
-    spool = ColumnSpool(tmp_path_factory.mktemp("spool"))
-    blocks = [random_columns(size, seed) for seed, size in enumerate(sizes)]
-    for seed, block in enumerate(blocks):
-        spool.append(block, bytes([seed]) * seed if embed else None)
-    assert spool.num_rows == sum(sizes)
-    for name, dtype in COLUMNS.items():
-        expected = np.concatenate([np.zeros(0, dtype), *(block[name] for block in blocks)])
-        np.testing.assert_array_equal(spool.column(name), expected)
-        assert spool.column(name).dtype == dtype
-    expected_bytes = b"".join(bytes([seed]) * seed for seed in range(len(sizes)))
-    assert spool.row_bytes().tobytes() == (expected_bytes if embed else b"")
-    spool.close()
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=6), st.booleans())
+def test_a_spool_gives_back_what_was_appended(tmp_path_factory, blocks, embed: bool):
+    with closing(ColumnSpool(tmp_path_factory.mktemp("spool"), embed=embed)) as spool:
+        expected, data, ends = [], b"", [0]
+        for seed, (size, with_rows) in enumerate(blocks):
+            columns = random_columns(size, seed)
+            rows = [bytes([seed]) * int(n) for n in columns["row_size"]] if with_rows else None
+            spool.append(columns, b"".join(rows) if rows is not None and embed else None)
+            expected.append(columns)
+            for i in range(size):
+                data += rows[i] if rows is not None and embed else b""
+                ends.append(len(data))
+        assert spool.num_rows == len(ends) - 1
+        for name, dtype in COLUMNS.items():
+            whole = np.concatenate([np.zeros(0, dtype), *(columns[name] for columns in expected)])
+            np.testing.assert_array_equal(spool.read(name, 0, spool.num_rows), whole)
+            middle = spool.num_rows // 2
+            np.testing.assert_array_equal(spool.read(name, middle, len(whole)), whole[middle:])
+        assert ("row" in spool.files) is embed
+        if embed:
+            for name, content in (("row", data), ("row_end", np.array(ends, "<i8").tobytes())):
+                spool.files[name].seek(0)
+                assert spool.files[name].read() == content

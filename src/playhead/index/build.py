@@ -16,12 +16,12 @@ from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_p
 from playhead.index.build_scan import Rows, scan
 from playhead.index.build_target import (
     PACK_FOLDER,
+    LeafSources,
     Target,
-    leaf_source,
     leaf_sources,
     target_is_fresh,
     targets,
-    why_stale,
+    why_declared_is_stale,
 )
 from playhead.index.build_workers import scan_plans
 from playhead.index.lock import build_lock
@@ -101,7 +101,7 @@ def build_packs(
     """
     pace = Pace(None, _DEFAULT_COMMAND, progress)
     settings = PackSettings(embed_rows=embed_rows, skip_bad_rows=skip_bad_rows)
-    own = [leaf for leaf in leaves if leaf.options.index_pack is None]
+    own = [leaf_sources(leaf) for leaf in leaves if leaf.options.index_pack is None]
     todo = targets(own, _under(indexes_root))
     results: dict[Path, PackResult] = {}
     plans: list[PackPlan] = []
@@ -180,8 +180,8 @@ def open_leaves(
     DataError
         If a source breaks its format.
     """
-    own = [leaf for leaf in leaves if leaf.options.index_pack is None]
-    todo = targets(own, pack_dir)
+    described = [leaf_sources(leaf) for leaf in leaves]
+    todo = targets([one for one in described if one.leaf.options.index_pack is None], pack_dir)
     stale = [target for target in todo if not _is_fresh(target)]
     pace = Pace(None if auto_index else patience_seconds, command, progress)
     costs = [_cost(target) for target in stale]
@@ -192,14 +192,12 @@ def open_leaves(
         _ensure(target, cost, pace, wait_seconds)
     homes = {member.source: target.path for target in todo for member in target.members}
     packs = {path: open_pack(path) for path in set(homes.values())}
-    opened: list[LeafPack] = []
-    for leaf in leaves:
-        if leaf.options.index_pack is not None:
-            opened.append(_open_declared(leaf, leaf.options.index_pack))
-            continue
-        source = leaf_source(leaf)
-        opened.append(packs[homes[source]].leaf(leaf.key, source))
-    return opened
+    return [
+        _open_declared(one, one.leaf.options.index_pack)
+        if one.leaf.options.index_pack is not None
+        else packs[homes[one.source]].leaf(one.leaf.key, one.source)
+        for one in described
+    ]
 
 
 def _ensure(target: Target, cost: float, pace: Pace, wait_seconds: float) -> None:
@@ -259,14 +257,13 @@ def _readable_pack(path: Path) -> Pack | None:
         return None
 
 
-def _open_declared(leaf: Leaf, path: str) -> LeafPack:
+def _open_declared(sources: LeafSources, path: str) -> LeafPack:
     """Open a pack that the config names."""
-    sources = leaf_sources(leaf)
-    pack = open_pack(path).leaf(leaf.key, sources.source)
-    why = why_stale(pack, sources, compare_times=False)
+    pack = open_pack(path).leaf(sources.leaf.key, sources.source)
+    why = why_declared_is_stale(pack, sources)
     if why is not None:
         raise StaleIndexError(
-            f"the declared pack does not belong to the data of leaf {leaf.name}: {why}",
+            f"the declared pack does not belong to the data of leaf {sources.leaf.name}: {why}",
             where=path,
             fix="Build it again with `playhead index`, or leave index_pack out",
         )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
+from playhead.index.columns import COLUMNS
 from playhead.index.pack_table import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -24,6 +25,7 @@ MAX_FILES: Final = 20
 MAX_CHANGES: Final = 16
 """Changes that are remembered."""
 
+_PIECE_ROWS = 1 << 18
 _AUDIO = ("audio_offset", "audio_size")
 _KINDS = (
     (("duration_us", "num_samples"), "durations differ"),
@@ -32,8 +34,24 @@ _KINDS = (
 )
 
 
+class Rows(Protocol):
+    """What reads some rows of a column."""
+
+    def __call__(self, name: str, start: int, stop: int) -> NDArray:
+        """Read rows `start` to `stop`."""
+        ...
+
+
+class _Piece(NamedTuple):
+    """Some rows before and now."""
+
+    start: int
+    old: Mapping[str, NDArray]
+    new: Mapping[str, NDArray]
+
+
 def history(
-    old: LeafPack, columns: Mapping[str, NDArray], shards: ShardTable, fingerprint: str
+    old: LeafPack, rows: Rows, shards: ShardTable, read: Iterable[str], fingerprint: str
 ) -> list[Change]:
     """Return a leaf's changes with the one from `old` to what was read now, if there is one.
 
@@ -41,17 +59,19 @@ def history(
     ----------
     old
         The leaf as the pack had it.
-    columns
-        Its rows now.
+    rows
+        Reads some of its rows now: name of a column, first row, row after the last.
     shards
         Its files now.
+    read
+        The manifests that were read; the others are as they were.
     fingerprint
         Of all its rows now.
     """
     before = old.entry.history
     if old.fingerprint() == fingerprint:
         return before
-    files = _differences(old, columns, shards)
+    files = _differences(old, rows, shards, set(read))
     change = Change(
         fingerprint=old.fingerprint(),
         num_rows=old.num_rows,
@@ -62,20 +82,20 @@ def history(
 
 
 def _differences(
-    old: LeafPack, columns: Mapping[str, NDArray], shards: ShardTable
+    old: LeafPack, rows: Rows, shards: ShardTable, read: set[str]
 ) -> list[tuple[str, str]]:
     then, now = _stretches(old.shards), _stretches(shards)
     found = [(uri, "is no longer part of the leaf") for uri in then if uri not in now]
-    for uri, rows in now.items():
+    for uri, stretch in now.items():
+        new_rows = stretch.stop - stretch.start
         if uri not in then:
-            found.append((uri, f"is new, {rows.stop - rows.start} rows"))
-        elif then[uri].stop - then[uri].start != rows.stop - rows.start:
-            old_rows = then[uri].stop - then[uri].start
-            found.append((uri, f"{old_rows} rows became {rows.stop - rows.start}"))
-        else:
-            before = {name: column[then[uri]] for name, column in old.columns().items()}
-            after = {name: column[rows] for name, column in columns.items()}
-            found += _difference(uri, before, after, shards)
+            found.append((uri, f"is new, {new_rows} rows"))
+            continue
+        old_rows = then[uri].stop - then[uri].start
+        if old_rows != new_rows:
+            found.append((uri, f"{old_rows} rows became {new_rows}"))
+        elif uri in read:
+            found += _difference(uri, _pieces(old, then[uri], rows, stretch), shards)
     kept = [uri for uri in then if uri in now]
     if kept != [uri for uri in now if uri in then]:
         found.append((kept[0], "the files stand in another order"))
@@ -92,17 +112,33 @@ def _stretches(shards: ShardTable) -> dict[str, slice]:
     }
 
 
-def _difference(
-    uri: str, old: Mapping[str, NDArray], new: Mapping[str, NDArray], shards: ShardTable
-) -> list[tuple[str, str]]:
-    """Say how as many rows of one manifest differ."""
-    for names, what in _KINDS:
-        differs = np.zeros(len(new["shard"]), np.bool_)
-        for name in names:
-            differs |= old[name] != new[name]
-        if differs.any():
-            first = int(np.argmax(differs))
-            if names == _AUDIO:
-                uri = shards.uris[new["tar"][first]]
-            return [(uri, f"{int(differs.sum())} {what}, the first at row {first}")]
+def _pieces(old: LeafPack, then: slice, rows: Rows, now: slice) -> Iterator[_Piece]:
+    """Give the rows of one manifest before and now, some at a time."""
+    for start in range(0, now.stop - now.start, _PIECE_ROWS):
+        first, last = now.start + start, min(now.start + start + _PIECE_ROWS, now.stop)
+        at = slice(then.start + start, then.start + start + last - first)
+        yield _Piece(
+            start,
+            {name: getattr(old, name)[at] for name in COLUMNS},
+            {name: rows(name, first, last) for name in COLUMNS},
+        )
+
+
+def _difference(uri: str, pieces: Iterator[_Piece], shards: ShardTable) -> list[tuple[str, str]]:
+    """Say how as many rows of one manifest differ: the weightiest difference only."""
+    count = [0] * len(_KINDS)
+    first: list[tuple[int, str]] = [(0, uri)] * len(_KINDS)
+    for piece in pieces:
+        for kind, (names, _) in enumerate(_KINDS):
+            differs = np.zeros(len(piece.new["shard"]), np.bool_)
+            for name in names:
+                differs |= piece.old[name] != piece.new[name]
+            if differs.any() and count[kind] == 0:
+                at = int(np.argmax(differs))
+                where = shards.uris[piece.new["tar"][at]] if names == _AUDIO else uri
+                first[kind] = (piece.start + at, where)
+            count[kind] += int(differs.sum())
+    for number, (row, where), (_, what) in zip(count, first, _KINDS, strict=True):
+        if number:
+            return [(where, f"{number} {what}, the first at row {row}")]
     return []

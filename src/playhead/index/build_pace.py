@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 from playhead.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from playhead.index.source import Stamp
 
@@ -55,29 +55,32 @@ class Pace:
         Told about each step.
     """
 
-    def __init__(
-        self,
-        limit: float | None,
-        command: str,
-        progress: Progress | None = None,
-    ) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, limit: float | None, command: str, progress: Progress | None = None) -> None:
         self.total = 0.0
         self.done = 0.0
         self._limit = limit
         self._command = command
         self._progress = progress
-        self._started = time.monotonic()
+        self._spent = 0.0
+        self._since: float | None = None
+
+    @contextmanager
+    def working(self) -> Generator[None]:
+        """Count the time inside as work; waiting for others is none."""
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spent += time.monotonic() - self._since
+            self._since = None
 
     def add(self, cost: float) -> None:
         """Announce work."""
-        with self._lock:
-            self.total += cost
+        self.total += cost
 
     def skip(self, cost: float) -> None:
         """Take back work that need not be done."""
-        with self._lock:
-            self.total -= cost
+        self.total -= cost
 
     def advance(self, what: str, cost: float) -> None:
         """Count work that is done.
@@ -87,11 +90,10 @@ class Pace:
         BuildError
             If all of it will take longer than the limit.
         """
-        with self._lock:
-            self.done += cost
+        self.done += cost
         if self._progress is not None:
             self._progress(what, self.done, self.total)
-        elapsed = time.monotonic() - self._started
+        elapsed = self._spent + (time.monotonic() - self._since if self._since else 0.0)
         if self._limit is None or elapsed < min(_WARM_UP_SECONDS, self._limit / 10):
             return
         if self.done > 0 and (estimate := elapsed * self.total / self.done) > self._limit:

@@ -15,14 +15,17 @@ from playhead.index.build_history import history
 from playhead.index.build_pace import part_cost
 from playhead.index.build_parts import Part, parts
 from playhead.index.build_scan import Rows, ScanTask
-from playhead.index.columns import COLUMNS, ColumnSpool, block_digests, prefix_fingerprint
-from playhead.index.pack_table import LeafEntry, ShardTable
+from playhead.index.columns import Block, ColumnSpool, Digester
+from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
 from playhead.index.source import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
+
+    from playhead.blend.leaf import Leaf
     from playhead.index.build_pace import Pace
     from playhead.index.build_target import LeafSources, Target
     from playhead.index.pack import LeafPack, Pack
@@ -45,6 +48,8 @@ class PackSettings:
 class _Leaf(NamedTuple):
     """One leaf of the pack."""
 
+    # Without its paths: each of very many tasks would carry all of them to a worker.
+    bare: Leaf
     sources: LeafSources
     previous: LeafPack | None
     parts: list[Part]
@@ -109,16 +114,18 @@ def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> N
     entries: list[LeafEntry] = []
     tables: list[ShardTable] = []
     digests: list[bytes] = []
-    with closing(ColumnSpool(plan.target.path.parent)) as spool:
+    embed = any(leaf.embed for leaf in plan.leaves)
+    num_shards = 0
+    with pace.working(), closing(ColumnSpool(plan.target.path.parent, embed=embed)) as spool:
         for leaf in plan.leaves:
             start = spool.num_rows
-            table, dropped = _read(leaf, work, spool, pace)
-            columns = {name: spool.column(name)[start:] for name in COLUMNS}
-            blocks = block_digests(columns)
-            fingerprint = prefix_fingerprint(columns, blocks, len(columns["shard"]))
-            changes = (
-                [] if leaf.previous is None else history(leaf.previous, columns, table, fingerprint)
-            )
+            output = _Output(spool)
+            table, dropped = _read(leaf, work, output, pace)
+            changes: list[Change] = []
+            if leaf.previous is not None:
+                read = [part.pair.manifest for part in leaf.parts if part.known is None]
+                fingerprint = output.digester.fingerprint()
+                changes = history(leaf.previous, output.read, table, read, fingerprint)
             entries.append(
                 LeafEntry(
                     key=leaf.sources.leaf.key,
@@ -126,7 +133,7 @@ def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> N
                     type=leaf.sources.leaf.type,
                     start=start,
                     num_rows=spool.num_rows - start,
-                    shard_start=sum(len(earlier) for earlier in tables),
+                    shard_start=num_shards,
                     num_shards=len(table),
                     manifests=[part.shard for part in leaf.parts],
                     embedded=leaf.embed,
@@ -136,8 +143,32 @@ def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> N
                 )
             )
             tables.append(table)
-            digests += blocks
+            num_shards += len(table)
+            digests += output.digester.digests
         write_pack(plan.target.path, entries, tables, digests, spool)
+
+
+class _Output:
+    """The rows of one leaf on their way into the spool."""
+
+    def __init__(self, spool: ColumnSpool) -> None:
+        self.digester = Digester()
+        self._spool = spool
+        self._start = spool.num_rows
+
+    @property
+    def num_rows(self) -> int:
+        """Rows so far."""
+        return self._spool.num_rows - self._start
+
+    def append(self, block: Block, data: bytes | None) -> None:
+        """Add rows."""
+        self._spool.append(block, data)
+        self.digester.append(block)
+
+    def read(self, name: str, start: int, stop: int) -> NDArray:
+        """Read some rows of a column."""
+        return self._spool.read(name, self._start + start, self._start + stop)
 
 
 def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Leaf:
@@ -148,13 +179,12 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
         or (previous is not None and previous.entry.embedded)
     )
     known = parts(sources, previous, embed=embed, skip_bad_rows=settings.skip_bad_rows)
-    return _Leaf(sources, previous, known, embed)
+    return _Leaf(replace(sources.leaf, paths={}), sources, previous, known, embed)
 
 
 def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
     return ScanTask(
-        # Paths stay behind: each of very many tasks would carry all of them to a worker.
-        leaf=replace(leaf.sources.leaf, paths={}),
+        leaf=leaf.bare,
         pair=part.pair,
         first_shard=part.shard,
         embed=leaf.embed,
@@ -165,7 +195,7 @@ def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
 def _read(
     leaf: _Leaf,
     work: Iterator[tuple[ScanTask, float, Iterator[Rows]]],
-    spool: ColumnSpool,
+    output: _Output,
     pace: Pace,
 ) -> tuple[ShardTable, Counter[str]]:
     """Put a leaf's rows into the spool; return its files and what was left out."""
@@ -174,15 +204,15 @@ def _read(
     said: list[str | None] = [None] * num_files
     total: Counter[str] = Counter()
     for part in leaf.parts:
-        before = spool.num_rows
+        before = output.num_rows
         if part.known is None or leaf.previous is None:
             task, cost, scanned = next(work)
-            _append(part, cost, scanned, spool, pace)
+            _append(part, cost, scanned, output, pace)
             dropped = {reason: count for reason, count in task.dropped.items() if count}
         else:
-            _copy(leaf.previous, part, spool)
+            _copy(leaf.previous, part, output)
             dropped = part.known.dropped
-        rows[part.shard] = spool.num_rows - before
+        rows[part.shard] = output.num_rows - before
         said[part.shard] = msgspec.json.encode(dropped).decode() if dropped else None
         total.update(dropped)
     stamps = [stamp for part in leaf.parts for stamp in part.stamps]
@@ -196,21 +226,20 @@ def _read(
     return table, total
 
 
-def _append(
-    part: Part, cost: float, scanned: Iterator[Rows], spool: ColumnSpool, pace: Pace
-) -> None:
-    done = 0.0
-    size = part.stamps[0].size
+def _append(part: Part, cost: float, scanned: Iterator[Rows], output: _Output, pace: Pace) -> None:
+    size, own = part.stamps[0].size, part_cost(part.stamps[:1])
     whole = size > 0 and not is_compressed(part.pair.manifest)
+    done = 0.0
     for rows in scanned:
-        spool.append(rows.columns, rows.data)
-        now = cost * min(rows.position / size, 1) if whole else 0.0
+        output.append(rows.columns, rows.data)
+        # The archives are scanned for the first row that wants them.
+        now = cost - own + own * min(rows.position / size, 1) if whole else 0.0
         pace.advance(part.pair.manifest, now - done)
         done = now
     pace.advance(part.pair.manifest, cost - done)
 
 
-def _copy(old: LeafPack, part: Part, spool: ColumnSpool) -> None:
+def _copy(old: LeafPack, part: Part, output: _Output) -> None:
     """Take a manifest's rows over from the older pack, some at a time."""
     assert part.known is not None
     moved = part.shard - part.known.shard
@@ -221,4 +250,4 @@ def _copy(old: LeafPack, part: Part, spool: ColumnSpool) -> None:
         block["shard"] = block["shard"] + np.int32(moved)
         block["tar"] = np.where(block["tar"] < 0, block["tar"], block["tar"] + np.int32(moved))
         data = [old.row_bytes(i) or b"" for i in range(start, end)] if old.entry.embedded else None
-        spool.append(block, None if data is None else b"".join(data))
+        output.append(block, None if data is None else b"".join(data))

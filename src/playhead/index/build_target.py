@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
 import platformdirs
 
 from playhead.errors import NotSupportedError
@@ -29,11 +30,10 @@ __all__ = [
     "PACK_FOLDER",
     "LeafSources",
     "Target",
-    "leaf_source",
     "leaf_sources",
     "target_is_fresh",
     "targets",
-    "why_stale",
+    "why_declared_is_stale",
 ]
 
 MAX_SINGLE_PACKS: Final = 256
@@ -74,43 +74,39 @@ class Target:
     """Its leaves; two that are the same data are one."""
 
 
-def leaf_source(leaf: Leaf) -> str:
-    """Name what a leaf's columns are made from: 16 hex digits."""
-    identity = msgspec.json.encode([leaf.type, sorted(_local(leaf).items()), _shaping(leaf)])
-    return hashlib.blake2b(identity, digest_size=8).hexdigest()
-
-
 def leaf_sources(leaf: Leaf) -> LeafSources:
-    """Pair the files of a leaf.
+    """Pair the files of a leaf and name what its columns are made from.
 
     Raises
     ------
     ConfigError
         If its manifests and archives do not pair.
     """
-    pairs = get_format(leaf.type).sources(replace(leaf, paths=_local(leaf)))
+    local = {role: tuple(map(_absolute, paths)) for role, paths in leaf.paths.items()}
+    pairs = get_format(leaf.type).sources(replace(leaf, paths=local))
+    identity = msgspec.json.encode([leaf.type, sorted(local.items()), _shaping(leaf)])
     return LeafSources(
         leaf=leaf,
-        source=leaf_source(leaf),
+        source=hashlib.blake2b(identity, digest_size=8).hexdigest(),
         pairs=pairs,
         paths=[path for pair in pairs for path in (pair.manifest, *pair.tars)],
     )
 
 
-def targets(leaves: Sequence[Leaf], pack_dir: str | None) -> list[Target]:
+def targets(leaves: Sequence[LeafSources], pack_dir: str | None) -> list[Target]:
     """Decide which packs hold the leaves.
 
     Parameters
     ----------
     leaves
-        Leaves without a declared pack.
+        Leaves without a declared pack; those of one source are one.
     pack_dir
         The folder of the packs; each leaf's `indexes_root`, else the user's cache, if None.
     """
     folders: dict[Path, dict[str, LeafSources]] = {}
-    for leaf in leaves:
-        sources = leaf_sources(leaf)
-        folders.setdefault(_folder(leaf, pack_dir), {}).setdefault(sources.source, sources)
+    for sources in leaves:
+        folder = _folder(sources.leaf, pack_dir)
+        folders.setdefault(folder, {}).setdefault(sources.source, sources)
     result: list[Target] = []
     for folder, members in folders.items():
         if len(members) <= MAX_SINGLE_PACKS:
@@ -129,42 +125,47 @@ def targets(leaves: Sequence[Leaf], pack_dir: str | None) -> list[Target]:
     return result
 
 
-def why_stale(pack: LeafPack, sources: LeafSources, *, compare_times: bool) -> str | None:
-    """Say why a leaf's files are not those that its columns were made from; None if they are."""
+def target_is_fresh(target: Target, pack: Pack) -> bool:
+    """Whether a pack holds all leaves of a target, made from their files as they are now."""
+    uris, table = pack.shards.uris, pack.shards
+    places: list[int] = []
+    for member in target.members:
+        entry = pack.entry(member.source)
+        if entry is None:
+            return False
+        end = entry.shard_start + entry.num_shards
+        if uris[entry.shard_start : end] != member.paths:
+            return False
+        places += range(entry.shard_start, end)
+    now = np.array(stamps([uris[place] for place in places]), np.int64).reshape(-1, 2)
+    then = np.stack([table.sizes[places], table.mtimes_ns[places]], axis=1)
+    return np.array_equal(now, then)
+
+
+def why_declared_is_stale(pack: LeafPack, sources: LeafSources) -> str | None:
+    """Say why a declared pack does not belong to a leaf's files; None if it does.
+
+    Times are not compared: who declares a pack may have copied the data together with it.
+    """
     table = pack.shards
     for then, now in zip(table.uris, sources.paths, strict=False):
         if then != now:
             return f"it was made from {then}, not {now}"
     if len(table) != len(sources.paths):
         return f"it was made from {len(table)} files, not {len(sources.paths)}"
-    times = table.mtimes_ns.tolist()
-    for path, now, size, time in zip(
-        sources.paths, stamps(sources.paths), table.sizes.tolist(), times, strict=True
+    for path, now, size in zip(
+        sources.paths, stamps(sources.paths), table.sizes.tolist(), strict=True
     ):
         if now.size != size:
             return f"{path} had {size} bytes and has {now.size}"
-        if compare_times and now.mtime_ns != time:
-            return f"{path} was written again"
     return None
 
 
-def target_is_fresh(target: Target, pack: Pack) -> bool:
-    """Whether a pack holds all leaves of a target, up to date."""
-    for sources in target.members:
-        leaf = pack.find(sources.leaf.key, sources.source)
-        if leaf is None or leaf.entry.source != sources.source:
-            return False
-        if why_stale(leaf, sources, compare_times=True) is not None:
-            return False
-    return True
-
-
-def _local(leaf: Leaf) -> dict[str, tuple[str, ...]]:
-    """Return the leaf's paths, absolute."""
-    return {
-        role: tuple(path if scheme(path) else os.path.abspath(path) for path in paths)  # noqa: PTH100 - a Path costs microseconds a file
-        for role, paths in leaf.paths.items()
-    }
+def _absolute(path: str) -> str:
+    # The first test is for speed: there may be a hundred thousand paths.
+    if (path.startswith("/") and "/." not in path and "//" not in path) or scheme(path):
+        return path
+    return os.path.abspath(path)  # noqa: PTH100 - `Path.absolute` keeps `..`
 
 
 def _shaping(leaf: Leaf) -> dict[str, Any]:

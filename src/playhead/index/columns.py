@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["COLUMNS", "DIGEST_ROWS", "Block", "ColumnSpool", "block_digests", "prefix_fingerprint"]
+__all__ = ["COLUMNS", "DIGEST_ROWS", "Block", "ColumnSpool", "Digester", "prefix_fingerprint"]
 
 COLUMNS: Final[Mapping[str, np.dtype]] = {
     "duration_us": np.dtype("<i8"),
@@ -39,6 +39,7 @@ Block = dict[str, "NDArray"]
 # Rate and channels are left out: to learn them later does not make other data.
 _CONTENT = tuple(name for name in COLUMNS if name not in ("rate", "channels"))
 _DIGEST_BYTES = 16
+_ROW_END = np.dtype("<i8")
 
 
 class ColumnSpool:
@@ -48,54 +49,95 @@ class ColumnSpool:
     ----------
     folder
         Where the unnamed temporary files are made.
+    embed
+        Whether rows' bytes are kept too.
+
+    Attributes
+    ----------
+    num_rows
+        Rows so far.
+    files
+        The file of each column, and where `embed` is true of `row` (the rows' bytes, end to end)
+        and `row_end` (0, then where each row ends there).
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, embed: bool) -> None:
+        names = (*COLUMNS, "row", "row_end") if embed else tuple(COLUMNS)
         self.num_rows = 0
-        self._files: dict[str, IO[bytes]] = {
+        self.files: dict[str, IO[bytes]] = {
             name: tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
-            for name in (*COLUMNS, "row")
+            for name in names
         }
+        self._row_end = 0
+        if embed:
+            self.files["row_end"].write(bytes(_ROW_END.itemsize))
 
     def append(self, block: Mapping[str, NDArray], data: bytes | None = None) -> None:
         """Add rows; `data` is their bytes, end to end, where those are embedded."""
         for name, dtype in COLUMNS.items():
-            self._files[name].write(np.ascontiguousarray(block[name], dtype).data)
+            self.files[name].write(np.ascontiguousarray(block[name], dtype).data)
         self.num_rows += len(block["shard"])
-        if data is not None:
-            self._files["row"].write(data)
+        if "row" in self.files:
+            sizes = block["row_size"].astype(_ROW_END)
+            ends = np.cumsum(sizes if data is not None else np.zeros_like(sizes)) + self._row_end
+            self.files["row_end"].write(ends.data)
+            self.files["row"].write(data or b"")
+            self._row_end += len(data or b"")
 
-    def column(self, name: str) -> NDArray:
-        """Return a column as a map of its file."""
-        return self._map(name, COLUMNS[name])
-
-    def row_bytes(self) -> NDArray[np.uint8]:
-        """Return the embedded rows, end to end."""
-        return self._map("row", np.dtype("u1"))
+    def read(self, name: str, start: int, stop: int) -> NDArray:
+        """Read some rows of a column."""
+        file, dtype = self.files[name], COLUMNS[name]
+        file.flush()
+        file.seek(start * dtype.itemsize)
+        values = np.fromfile(file, dtype, stop - start)
+        file.seek(0, 2)
+        return values
 
     def close(self) -> None:
         """Give the temporary files back."""
-        for file in self._files.values():
+        for file in self.files.values():
             file.close()
 
-    def _map(self, name: str, dtype: np.dtype) -> NDArray:
-        file = self._files[name]
-        file.flush()
-        size = file.seek(0, 2)
-        if size == 0:
-            return np.zeros(0, dtype)
-        return np.memmap(file, dtype, mode="r", shape=(size // dtype.itemsize,))
 
+class Digester:
+    """The content of rows that come block by block.
 
-def block_digests(columns: Mapping[str, NDArray]) -> list[bytes]:
-    """Digest the rows up to each multiple of `DIGEST_ROWS`, each digest from the one before."""
-    digests: list[bytes] = []
-    state = b""
-    for stop in range(DIGEST_ROWS, len(columns["shard"]) + 1, DIGEST_ROWS):
-        state = _digest(state, columns, stop - DIGEST_ROWS, stop)
-        digests.append(state)
-    return digests
+    Attributes
+    ----------
+    digests
+        One for the rows up to each multiple of `DIGEST_ROWS`, each from the one before.
+    """
+
+    def __init__(self) -> None:
+        self.digests: list[bytes] = []
+        self._tail: list[Mapping[str, NDArray]] = []
+        self._tail_rows = 0
+
+    def append(self, block: Mapping[str, NDArray]) -> None:
+        """Add rows."""
+        self._tail.append({name: block[name] for name in _CONTENT})
+        self._tail_rows += len(block["shard"])
+        if self._tail_rows < DIGEST_ROWS:
+            return
+        rows = self._joined()
+        start = 0
+        for start in range(DIGEST_ROWS, self._tail_rows + 1, DIGEST_ROWS):
+            state = self.digests[-1] if self.digests else b""
+            self.digests.append(_digest(state, rows, start - DIGEST_ROWS, start))
+        self._tail = [{name: column[start:] for name, column in rows.items()}]
+        self._tail_rows -= start
+
+    def fingerprint(self) -> str:
+        """Identify the rows so far, as `prefix_fingerprint` does."""
+        n = len(self.digests) * DIGEST_ROWS + self._tail_rows
+        state = self.digests[-1] if self.digests else b""
+        return _fingerprint(_digest(state, self._joined(), 0, self._tail_rows), n)
+
+    def _joined(self) -> dict[str, NDArray]:
+        return {
+            name: np.concatenate([np.zeros(0, COLUMNS[name]), *(part[name] for part in self._tail)])
+            for name in _CONTENT
+        }
 
 
 def prefix_fingerprint(columns: Mapping[str, NDArray], digests: Sequence[bytes], n: int) -> str:
@@ -108,7 +150,7 @@ def prefix_fingerprint(columns: Mapping[str, NDArray], digests: Sequence[bytes],
     columns
         Arrays of shape (N,), N ≥ n.
     digests
-        What `block_digests` gave for them.
+        What a `Digester` found for them.
     n
         The number of rows.
 
@@ -119,7 +161,10 @@ def prefix_fingerprint(columns: Mapping[str, NDArray], digests: Sequence[bytes],
     """
     blocks = n // DIGEST_ROWS
     state = digests[blocks - 1] if blocks else b""
-    state = _digest(state, columns, blocks * DIGEST_ROWS, n)
+    return _fingerprint(_digest(state, columns, blocks * DIGEST_ROWS, n), n)
+
+
+def _fingerprint(state: bytes, n: int) -> str:
     return hashlib.blake2b(b"%d:" % n + state, digest_size=8).hexdigest()
 
 

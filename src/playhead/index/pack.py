@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -128,9 +128,10 @@ class LeafPack:
         self.dropped = dict(entry.dropped)
         self._pack = pack
         self._digests = digests
+        rows = slice(entry.start, entry.start + entry.num_rows)
         for name in COLUMNS:
-            setattr(self, name, pack.column(name)[entry.start : entry.start + entry.num_rows])
-        self._fingerprint = lru_cache(maxsize=8)(self._compute_fingerprint)
+            setattr(self, name, pack.column(name)[rows])
+        self._fingerprints: dict[int, str] = {}
 
     @cached_property
     def shards(self) -> ShardTable:
@@ -174,7 +175,11 @@ class LeafPack:
         if not 0 <= n <= self.num_rows:
             message = f"leaf {self.key} has {self.num_rows} rows, not {n}"
             raise ValueError(message)
-        return self._fingerprint(n)
+        known = self._fingerprints.get(n)
+        if known is None:
+            known = prefix_fingerprint(self.columns(), self._digests, n)
+            self._fingerprints[n] = known
+        return known
 
     def explain_change(self, old_fingerprint: str, n: int) -> str:
         """Say what changed since the first `n` rows had `old_fingerprint`, file by file if known.
@@ -198,9 +203,6 @@ class LeafPack:
     def row_bytes(self, i: int) -> bytes | None:
         """Return the bytes of a row that is embedded in the pack; None where rows are not."""
         return self._pack.row_bytes(self.entry.start + i) if self.entry.embedded else None
-
-    def _compute_fingerprint(self, n: int) -> str:
-        return prefix_fingerprint(self.columns(), self._digests, n)
 
 
 class Pack:
@@ -249,6 +251,11 @@ class Pack:
     def shards(self) -> ShardTable:
         """The files of all leaves."""
         return decode_shards(self._shards)
+
+    def entry(self, source: str) -> LeafEntry | None:
+        """Return where the leaf with that source lies; None if it is not there."""
+        index = self._by_source.get(source)
+        return None if index is None else self.leaves[index]
 
     def find(self, key: str, source: str | None = None) -> LeafPack | None:
         """Return the leaf with that source, else with that key; None if there is neither."""

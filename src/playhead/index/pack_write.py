@@ -1,8 +1,9 @@
-"""Writing a pack: one record batch, whole or not at all."""
+"""Writing a pack: one record batch, whole or not at all, in little memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +20,15 @@ from playhead.index.pack_table import (
     encode_leaves,
     encode_shards,
 )
-from playhead.storage.atomic import atomic_write
+from playhead.storage.atomic import atomic_write, remove_stale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
 __all__ = ["write_pack"]
+
+_PIECE_BYTES = 4 << 20
 
 
 def write_pack(
@@ -52,35 +53,75 @@ def write_pack(
     spool
         The rows of all leaves, end to end.
     """
-    arrays = [_array(spool.column(name)) for name in COLUMNS]
-    names = list(COLUMNS)
-    if any(leaf.embedded for leaf in leaves):
-        arrays.append(_embedded(leaves, spool))
-        names.append("row")
     metadata = {
         VERSION_KEY: PACK_VERSION,
         LEAVES_KEY: encode_leaves(leaves),
         SHARDS_KEY: encode_shards(shards),
         DIGESTS_KEY: b"".join(digests),
     }
-    batch = pa.record_batch(arrays, names=names).replace_schema_metadata(metadata)
-    with atomic_write(path) as file, pa.ipc.new_file(pa.PythonFile(file, "w"), batch.schema) as out:
-        out.write_batch(batch)
+    remove_stale(path.parent)
+    with atomic_write(path) as file:
+        sink = _Sink(file)
+        rows = spool.num_rows
+        arrays = [
+            pa.Array.from_buffers(
+                pa.from_numpy_dtype(dtype), rows, [None, sink.expect(spool.files[name])], 0
+            )
+            for name, dtype in COLUMNS.items()
+        ]
+        names = list(COLUMNS)
+        if "row" in spool.files:
+            buffers = [None, *(sink.expect(spool.files[name]) for name in ("row_end", "row"))]
+            arrays.append(pa.Array.from_buffers(pa.large_binary(), rows, buffers, 0))
+            names.append("row")
+        batch = pa.record_batch(arrays, names=names).replace_schema_metadata(metadata)
+        with pa.ipc.new_file(pa.PythonFile(sink, "w"), batch.schema) as out:
+            out.write_batch(batch)
 
 
-def _array(values: NDArray) -> pa.Array:
-    """Wrap an array without a copy, which would be as large as the column."""
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)]
-    )
+class _Sink:
+    """A file for Arrow whose large buffers are copied from other files, piece by piece.
 
+    Arrow is given maps of those files. It never looks into them, so their pages are never read:
+    when it hands a map over to be written, the bytes are copied from the file instead.
+    """
 
-def _embedded(leaves: Sequence[LeafEntry], spool: ColumnSpool) -> pa.Array:
-    """Wrap the embedded rows; rows of leaves that embed none are empty."""
-    sizes = spool.column("row_size").astype(np.int64)
-    for leaf in leaves:
-        if not leaf.embedded:
-            sizes[leaf.start : leaf.start + leaf.num_rows] = 0
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(spool.row_bytes())]
-    return pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._sources: dict[int, tuple[IO[bytes], Any]] = {}
+
+    def expect(self, source: IO[bytes]) -> pa.Buffer:
+        """Return a buffer that stands for a file's bytes."""
+        source.flush()
+        size = os.fstat(source.fileno()).st_size
+        if size == 0:
+            return pa.py_buffer(b"")
+        mapped = np.memmap(source, np.uint8, mode="r", shape=(size,))
+        buffer = pa.py_buffer(mapped)
+        self._sources[buffer.address] = (source, buffer)
+        return buffer
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or the file that a buffer stands for."""
+        size = len(data)
+        source = self._sources.get(data.address) if isinstance(data, pa.Buffer) else None
+        if source is None:
+            self._file.write(data)
+            return size
+        source[0].seek(0)
+        left = size
+        while left:
+            left -= self._file.write(source[0].read(min(left, _PIECE_BYTES)))
+        return size
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Leave flushing to the file's owner."""
+
+    def close(self) -> None:
+        """Leave closing to the file's owner."""

@@ -29,7 +29,7 @@ __all__ = [
 BLOCK_BYTES: Final = 4 << 20
 """Bytes of lines that are held at a time."""
 
-_MAX_LINE_BYTES = 256 << 20
+_MAX_LINE_BYTES = 64 << 20
 _BOM = b"\xef\xbb\xbf"
 _COMPRESSED = (".gz", ".bz2", ".xz", ".lz4", ".zst")
 _MANY_FILES = 256
@@ -82,9 +82,14 @@ def stamp(path: str) -> Stamp:
 def stamps(paths: Sequence[str]) -> list[Stamp]:
     """Read the sizes and times of many files, side by side where they are very many."""
     if len(paths) < _MANY_FILES:
-        return [stamp(path) for path in paths]
+        return _stamp_all(paths)
+    chunks = [paths[i : i + _MANY_FILES] for i in range(0, len(paths), _MANY_FILES)]
     with ThreadPoolExecutor(_STAT_THREADS) as pool:
-        return list(pool.map(stamp, paths, chunksize=64))
+        return [one for some in pool.map(_stamp_all, chunks) for one in some]
+
+
+def _stamp_all(paths: Sequence[str]) -> list[Stamp]:
+    return [stamp(path) for path in paths]
 
 
 def check_unchanged(path: str, before: Stamp) -> None:
@@ -123,36 +128,49 @@ def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]
     Raises
     ------
     DataError
-        If a line is longer than 256 MiB, or the file cannot be decompressed.
+        If a line is longer than 64 MiB, or the file cannot be decompressed.
     NotSupportedError
         If it is compressed by something else than gzip.
     """
     pending, offset, lines = b"", 0, 0
+    for piece in _pieces(path, block_bytes):
+        if offset == 0 and piece == _BOM:
+            offset = len(_BOM)
+            continue
+        end = piece.rfind(b"\n") + 1
+        if not end:
+            pending += piece
+        else:
+            whole = pending + piece[:end]
+            yield LineBlock(whole, offset, lines)
+            offset += len(whole)
+            lines += whole.count(b"\n")
+            pending = piece[end:]
+        if len(pending) > _MAX_LINE_BYTES:
+            raise DataError(
+                f"the line is longer than {_MAX_LINE_BYTES >> 20} MiB",
+                where=f"{path}:{lines + 1}, byte {offset}",
+                fix="Write one JSON object on each line",
+            )
+    if pending:
+        yield LineBlock(pending, offset, lines)
+
+
+def _pieces(path: str, block_bytes: int) -> Iterator[bytes]:
+    """Give a file's first three bytes, where a byte order mark would be, then the rest."""
     with _open(path) as file:
+        size = len(_BOM)
         while True:
             try:
-                piece = file.read(block_bytes)
+                piece = file.read(size)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise DataError(
                     f"the file cannot be decompressed: {error}", where=path, fix="Write it again"
                 ) from None
-            if offset == 0 and not pending and piece.startswith(_BOM):
-                piece, offset = piece[len(_BOM) :], len(_BOM)
-            end = piece.rfind(b"\n") + 1 if piece else 0
-            whole = pending + piece[:end] if end or not piece else b""
-            if whole:
-                yield LineBlock(whole, offset, lines)
-                offset += len(whole)
-                lines += whole.count(b"\n")
-            pending = piece[end:] if end or not piece else pending + piece
             if not piece:
                 return
-            if len(pending) > _MAX_LINE_BYTES:
-                raise DataError(
-                    f"the line is longer than {_MAX_LINE_BYTES >> 20} MiB",
-                    where=f"{path}:{lines + 1}, byte {offset}",
-                    fix="Write one JSON object on each line",
-                )
+            yield piece
+            size = block_bytes
 
 
 def _open(path: str) -> IO[bytes]:
