@@ -188,6 +188,8 @@ def _leaves(blend: Blend, data_blend_dir: str | None, report: Report) -> Sequenc
 
 
 def _build_packs(report: Report, leaves: Sequence[Leaf], **settings: Any) -> None:
+    if not leaves:
+        return
     from playhead.index.build import build_packs  # noqa: PLC0415  (loads pyarrow)
 
     failed = {failure.path for failure in report.failures}

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead.errors import ArchiveError, ConfigError, NotSupportedError, SourceNotFoundError
-from playhead.index.discover import discover_config, discover_folder
 from playhead.index.found import Discovery, merge, place
 from playhead.index.source import is_compressed
 from playhead.index.tar import Layout, guess_layout
@@ -59,9 +58,12 @@ def discover(
     ConfigError
         An argument or a config cannot be used, or two data files would share an `.idx`.
     """
+    # A data file by itself needs neither YAML nor the options of blends, which are slow to load.
     found: list[Discovery] = []
     for argument in arguments:
         if is_config(argument):
+            from playhead.index.discover import discover_config  # noqa: PLC0415
+
             found.append(
                 discover_config(
                     argument,
@@ -83,6 +85,8 @@ def _file_or_folder(path: str, layout: Layout | None, indexes_root: str | None) 
             "there is no such file or folder", where=path, fix="Correct the path"
         )
     if Path(path).is_dir():
+        from playhead.index.discover import discover_folder  # noqa: PLC0415
+
         return discover_folder(path, kind=_KINDS[layout or "shar"], indexes_root=indexes_root)
     if is_compressed(path):
         raise ConfigError("a compressed file has no byte offsets", where=path, fix="Decompress it")
