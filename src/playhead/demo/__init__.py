@@ -1,0 +1,1 @@
+"""The demonstration: a training run that is killed and resumed on other ranks, and a proof."""

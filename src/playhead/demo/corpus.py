@@ -1,0 +1,188 @@
+"""A small corpus that is made on the spot: spoken-like digits, each a pattern of tones."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import soundfile as sf
+
+from playhead.errors import ManifestError, SourceNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Corpus", "corpus_of_manifest", "make_corpus"]
+
+_RATE = 8000
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_SHARDS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Corpus:
+    """What a demonstration trains on."""
+
+    blend: Path
+    """The config, a YAML file."""
+    alphabet: str
+    """Characters of the transcripts."""
+    num_samples: int
+    """How many utterances there are."""
+    what: str
+    """What it is, for people."""
+
+
+def make_corpus(folder: Path, *, utterances: int, seed: int) -> Corpus:
+    """Make utterances of one to four digits: half as plain files, half in tars, and their blend.
+
+    Parameters
+    ----------
+    folder
+        Where everything goes.
+    utterances
+        How many to make.
+    seed
+        The same seed makes the same bytes.
+    """
+    rng = np.random.default_rng(seed)
+    plain: list[dict[str, object]] = []
+    tarred: list[list[tuple[dict[str, object], bytes]]] = [[] for _ in range(_SHARDS)]
+    (folder / "wav").mkdir(parents=True, exist_ok=True)
+    for number in range(utterances):
+        digits = [int(digit) for digit in rng.integers(0, 10, rng.integers(1, 5))]
+        samples = _speak(digits, rng)
+        name = f"utt{number:04d}.wav"
+        row: dict[str, object] = {
+            "duration": len(samples) / _RATE,
+            "text": " ".join(_WORDS[digit] for digit in digits),
+            "sampling_rate": _RATE,
+        }
+        if number % 2:
+            tarred[number % _SHARDS].append(({"audio_filepath": name, **row}, _wav(samples)))
+        else:
+            (folder / "wav" / name).write_bytes(_wav(samples))
+            plain.append({"audio_filepath": f"wav/{name}", **row})
+    _write_rows(folder / "manifest.json", plain)
+    for shard, members in enumerate(tarred):
+        _write_rows(folder / f"manifest_{shard}.json", [row for row, _ in members])
+        with tarfile.open(folder / f"audio_{shard}.tar", "w") as tar:
+            for row, payload in members:
+                info = tarfile.TarInfo(str(row["audio_filepath"]))
+                info.size = len(payload)
+                tar.addfile(info, io.BytesIO(payload))
+    shards = f"_OP_0..{_SHARDS - 1}_CL_"
+    blend = _write_blend(
+        folder,
+        [
+            {"type": "nemo", "manifest_filepath": str(folder / "manifest.json"), "name": "plain"},
+            {
+                "type": "nemo_tarred",
+                "manifest_filepath": str(folder / f"manifest_{shards}.json"),
+                "tarred_audio_filepaths": str(folder / f"audio_{shards}.tar"),
+                "name": "tarred",
+            },
+        ],
+        rate=_RATE,
+        batch_duration=8.0,
+    )
+    return Corpus(
+        blend=blend,
+        alphabet="".join(sorted(set(" ".join(_WORDS)))),
+        num_samples=utterances,
+        what=f"{utterances} made-up utterances of one to four digits, half of them in tars",
+    )
+
+
+def corpus_of_manifest(manifest: Path, folder: Path) -> Corpus:
+    """Take a NeMo manifest of the user's for the corpus.
+
+    Raises
+    ------
+    SourceNotFoundError
+        When it does not exist.
+    ManifestError
+        When it has no transcripts, or a row is not JSON.
+    """
+    if not manifest.is_file():
+        raise SourceNotFoundError(
+            "the manifest does not exist", where=str(manifest), fix="Give a NeMo manifest"
+        )
+    characters: set[str] = set()
+    rows = 0
+    with manifest.open(encoding="utf-8-sig") as file:
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                characters.update(json.loads(text).get("text") or "")
+            except (ValueError, AttributeError):
+                raise ManifestError(
+                    "a row is not a JSON object", where=f"{manifest}:{line}", fix="Correct it"
+                ) from None
+            rows += 1
+    if not characters:
+        raise ManifestError(
+            "no row has a text", where=str(manifest), fix="Give transcripts under the key text"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    blend = _write_blend(
+        folder,
+        [{"type": "nemo", "manifest_filepath": str(manifest.absolute()), "name": "yours"}],
+        rate=16000,
+        batch_duration=60.0,
+    )
+    return Corpus(
+        blend=blend,
+        alphabet="".join(sorted(characters)),
+        num_samples=rows,
+        what=f"the {rows} rows of {manifest}",
+    )
+
+
+def _speak(digits: list[int], rng: np.random.Generator) -> np.ndarray:
+    """Digits as three tones each, with a speed, a pitch and a loudness of their own, in noise."""
+    pitch, speed = rng.uniform(0.96, 1.04), rng.uniform(0.85, 1.2)
+    parts = [np.zeros(int(_RATE * rng.uniform(0.03, 0.1)))]
+    for digit in digits:
+        for part in range(3):
+            low = 300.0 + 110.0 * ((digit * 7 + part * 3) % 10)
+            high = 1500.0 + 170.0 * ((digit * 3 + part * 7) % 10)
+            time = np.arange(int(_RATE * 0.11 * speed)) / _RATE
+            tone = np.sin(2 * np.pi * low * pitch * time) + np.sin(2 * np.pi * high * pitch * time)
+            parts.append(tone * np.hanning(len(time)))
+        parts.append(np.zeros(int(_RATE * rng.uniform(0.04, 0.12))))
+    speech = np.concatenate(parts) * rng.uniform(0.1, 0.25)
+    return speech + rng.normal(0, 0.01, len(speech))
+
+
+def _wav(samples: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    sf.write(buffer, samples, _RATE, format="WAV", subtype="PCM_16")
+    return buffer.getvalue()
+
+
+def _write_rows(path: Path, rows: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _write_blend(
+    folder: Path, entries: list[dict[str, object]], *, rate: int, batch_duration: float
+) -> Path:
+    # JSON is YAML: what is written here reads like any other blend.
+    blend = folder / "blend.yaml"
+    config = {
+        "input_cfg": entries,
+        "sample_rate": rate,
+        "batch_duration": batch_duration,
+        "use_bucketing": True,
+        "shuffle": True,
+        "force_finite": True,
+        "seed": 7,
+    }
+    blend.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return blend

@@ -1,0 +1,83 @@
+"""A CTC model that is small enough to learn on two cores while one watches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["TinyCtc"]
+
+_FFT = 256
+_HOP = 128
+_WIDTH = 64
+
+
+class TinyCtc(nn.Module):
+    """Log spectrum, three convolutions, CTC over characters; nothing in it is random or stateful.
+
+    Dropout and batch norm are left out: then the loss of a step depends on its samples alone, and
+    curves of runs on different numbers of ranks can be compared.
+
+    Parameters
+    ----------
+    alphabet
+        The characters; class 0 is the blank.
+    """
+
+    def __init__(self, alphabet: str) -> None:
+        super().__init__()
+        self.classes = {character: number for number, character in enumerate(alphabet, 1)}
+        self.alphabet = alphabet
+        self.net = nn.Sequential(
+            nn.Conv1d(_FFT // 2 + 1, _WIDTH, 5, padding=2),
+            nn.ReLU(),
+            nn.Conv1d(_WIDTH, _WIDTH, 7, padding=3),
+            nn.ReLU(),
+            nn.Conv1d(_WIDTH, len(alphabet) + 1, 7, padding=3),
+        )
+        self.window: torch.Tensor
+        self.register_buffer("window", torch.hann_window(_FFT), persistent=False)
+        # In double precision, the order in which ranks add gradients hardly shows.
+        self.double()
+
+    def forward(
+        self, audio: torch.Tensor, lengths: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log probabilities (frames, B, classes) and how many frames of each are its own."""
+        spectrum = torch.stft(
+            audio.double(), _FFT, _HOP, window=self.window, return_complex=True
+        ).abs()
+        features = torch.log(spectrum + 1e-3)
+        frames = 1 + lengths // _HOP
+        # Silence beyond the end of a sample must not look different in another batch.
+        own = torch.arange(features.shape[2])[None, None] < frames[:, None, None]
+        scores = self.net(features * own)
+        return scores.permute(2, 0, 1).log_softmax(-1), frames
+
+    def loss(
+        self, audio: torch.Tensor, lengths: torch.Tensor, texts: Sequence[str]
+    ) -> torch.Tensor:
+        """Mean CTC loss of a batch per sample."""
+        scores, frames = self(audio, lengths)
+        targets = [[self.classes[c] for c in text if c in self.classes] for text in texts]
+        flat = torch.tensor([label for target in targets for label in target], dtype=torch.long)
+        sizes = torch.tensor([len(target) for target in targets])
+        total = nn.functional.ctc_loss(
+            scores, flat, frames, sizes, reduction="sum", zero_infinity=True
+        )
+        return total / len(texts)
+
+    def transcribe(self, audio: torch.Tensor, lengths: torch.Tensor) -> list[str]:
+        """The likeliest characters, frame by frame."""
+        with torch.no_grad():
+            scores, frames = self(audio, lengths)
+        texts: list[str] = []
+        for best, length in zip(scores.argmax(-1).T, frames.tolist(), strict=True):
+            merged = torch.unique_consecutive(best[:length]).tolist()
+            texts.append("".join(self.alphabet[label - 1] for label in merged if label))
+        return texts
