@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from lhotse import MonoCut, MultiCut, Recording, SupervisionSegment
 from lhotse.audio import AudioSource
 from lhotse.serialization import deserialize_item
@@ -59,8 +60,10 @@ def to_cut(example: Example, sample_rate: int | None, tags: Mapping[str, Any]) -
 
 
 def _deserialized(example: Example) -> Cut:
+    # Lhotse takes the dicts apart that it is given.
+    data: Any = msgspec.to_builtins(example.cut_data)
     try:
-        return deserialize_item(dict(example.cut_data or {}))
+        return deserialize_item(data)
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ManifestError(
             f"Lhotse cannot read the cut: {type(error).__name__}: {error}",

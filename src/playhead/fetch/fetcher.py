@@ -32,8 +32,11 @@ __all__ = ["ExampleDataset", "FetchSpec", "Fetcher"]
 class ExampleDataset(Protocol):
     """A dataset that makes batches of samples as they were read, without Lhotse's cuts.
 
-    An attribute ``reads_audio = False`` says that it needs no audio: archives are not read then.
+    What has both attributes is taken for one, whatever else it can do.
     """
+
+    reads_audio: bool
+    """Whether it needs audio; if not, archives are not read."""
 
     def collate(
         self,
@@ -93,8 +96,9 @@ class Fetcher:
         self.timings = Timings()
         self._reader = Reader(spec.leaves, spec.packs, self.timings)
         self._keyed = KeyedCalls(dataset)
-        self._takes_examples = isinstance(dataset, ExampleDataset)
-        self._reads_audio = bool(getattr(dataset, "reads_audio", True))
+        # Lhotse's own datasets may have a flag called `collate`.
+        self._takes_examples = isinstance(dataset, ExampleDataset) and callable(dataset.collate)
+        self._with_audio = not self._takes_examples or bool(dataset.reads_audio)
 
     def __reduce__(self) -> tuple[type[Fetcher], tuple[FetchSpec, Any]]:
         return type(self), (self.spec, self.dataset)
@@ -129,7 +133,7 @@ class Fetcher:
     def _made(self, micro_batch: MicroBatch) -> Any:
         timings = self.timings
         begin, reading = time.perf_counter(), timings.read_seconds
-        examples = self._reader.read(micro_batch, with_audio=self._reads_audio)
+        examples = self._reader.read(micro_batch, with_audio=self._with_audio)
         read = time.perf_counter()
         timings.parse_seconds += read - begin - (timings.read_seconds - reading)
         if self._takes_examples:

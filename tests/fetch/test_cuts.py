@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lhotse import CutSet, MonoCut, MultiCut, Recording, SupervisionSegment
+
+from playhead.errors import AudioError, ManifestError
+from playhead.fetch.cuts import to_cut
+from playhead.formats import Audio, Example
+from support.corpus import wav_bytes
+from support.fetching import PLACE
+
+DATA = wav_bytes(1.5, seed=3)
+
+
+def example(audio=None, **facts):
+    facts = {"id": "a.wav", "text": "hello", "language": "en", "custom": {"corpus": "x"}, **facts}
+    return Example(audio=audio, place=PLACE, **facts)
+
+
+def nemo_cut(data: bytes, name: str, offset=None, duration=None):
+    """What NeMo's adapter for tars makes of a row."""
+    cut = Recording.from_bytes(data, name).to_cut()
+    if offset is not None:
+        cut = cut.truncate(offset=offset, duration=duration, preserve_id=True)
+    cut.supervisions = [
+        SupervisionSegment(
+            id=name,
+            recording_id=name,
+            start=0,
+            duration=cut.duration,
+            text="hello",
+            language="en",
+        )
+    ]
+    cut.custom = {"corpus": "x"}
+    return cut
+
+
+def test_a_whole_member_is_nemos_cut():
+    assert to_cut(example(Audio(source=DATA)), None, {}) == nemo_cut(DATA, "a.wav")
+
+
+def test_a_stretch_of_a_member_is_nemos_cut():
+    cut = to_cut(example(Audio(source=DATA, start=0.25, duration=0.5)), None, {})
+    expected = nemo_cut(DATA, "a.wav", 0.25, 0.5)
+    assert cut == expected
+    np.testing.assert_array_equal(cut.load_audio(), expected.load_audio())
+
+
+def test_a_plain_file_is_lhotses_recording(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(DATA)
+    cut = to_cut(example(Audio(source=str(path), start=0.5)), None, {})
+    expected = Recording.from_file(path, recording_id=str(path))
+    expected.channel_ids = cut.recording.channel_ids
+    assert cut.recording == expected
+    assert (cut.start, cut.duration, cut.num_samples) == (0.5, 1.0, 16000)
+    np.testing.assert_array_equal(cut.load_audio(), expected.load_audio(offset=0.5))
+
+
+def test_channels():
+    data = wav_bytes(0.5, channels=3)
+    both = to_cut(example(Audio(source=data)), None, {})
+    assert isinstance(both, MultiCut)
+    assert both.channel == [0, 1, 2]
+    assert both.load_audio().shape == (3, 8000)
+    one = to_cut(example(Audio(source=data, channel=2)), None, {})
+    assert isinstance(one, MonoCut)
+    np.testing.assert_array_equal(one.load_audio(), both.load_audio()[2:])
+
+
+def test_tags_are_attributes_and_win_over_the_row():
+    cut = to_cut(example(Audio(source=DATA)), None, {"corpus": "y", "context": "meeting"})
+    assert (cut.corpus, cut.context) == ("y", "meeting")
+
+
+def test_rows_that_are_cuts_are_what_lhotse_reads(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(DATA)
+    simple = Recording.from_file(path).to_cut()
+    simple.supervisions = [SupervisionSegment("s", simple.recording_id, 0, 1.5, text="hello")]
+    simple.custom = {"score": 1.5}
+    cuts = [
+        simple,
+        simple.truncate(offset=0.1, duration=0.7).perturb_speed(0.9),
+        simple.pad(duration=2.0),
+        simple.append(simple.with_id("other")),
+    ]
+    CutSet.from_cuts(cuts).to_file(tmp_path / "cuts.jsonl")
+    for cut, read in zip(cuts, CutSet.from_file(tmp_path / "cuts.jsonl"), strict=True):
+        made = to_cut(example(cut_data=cut.to_dict()), None, {})
+        assert made == read
+        np.testing.assert_array_equal(made.load_audio(), cut.load_audio())
+
+
+def test_the_row_stays_as_it_is():
+    data = Recording.from_bytes(DATA, "r").to_cut().pad(duration=2.0).to_dict()
+    sample = example(cut_data=data)
+    assert to_cut(sample, None, {"a": 1}).a == 1
+    assert to_cut(sample, None, {}).custom is None or "a" not in to_cut(sample, None, {}).custom
+
+
+def test_a_rate_is_asked_for_only_where_it_differs():
+    same = to_cut(example(Audio(source=DATA)), 16000, {})
+    assert same.recording.transforms is None
+    cut = to_cut(example(Audio(source=DATA)), 8000, {})
+    assert cut.sampling_rate == 8000
+    assert cut.load_audio().shape == (1, 12000)
+
+
+@pytest.mark.parametrize(
+    ("sample", "error", "said"),
+    [
+        (example(), ManifestError, "the sample has no audio"),
+        (example(cut_data={"type": "MonoCut", "id": "a"}), ManifestError, "Lhotse cannot read"),
+        (example(cut_data={"type": "Other", "id": "a"}), ManifestError, "Lhotse cannot read"),
+        (example(Audio(source=b"broken")), AudioError, "cannot be decoded"),
+        (example(Audio(source=DATA, start=2.0)), AudioError, "begins at 2.0 s of audio of 1.500"),
+    ],
+)
+def test_what_cannot_be_a_cut_says_where_it_is(sample, error, said):
+    with pytest.raises(error, match=f"(?i){said}.*row 7"):
+        to_cut(sample, None, {})
