@@ -138,7 +138,7 @@ def index(
         leaves = [leaf for blend in blends for leaf in _leaves(blend, data_blend_dir, report)]
         _build_packs(
             report,
-            sorted(leaves, key=lambda leaf: leaf.key)[mine],
+            _own_leaves(leaves, mine, report),
             indexes_root=indexes_root,
             workers=max(1, workers),
             force=force,
@@ -185,6 +185,20 @@ def _leaves(blend: Blend, data_blend_dir: str | None, report: Report) -> Sequenc
     except PlayheadError as error:
         say(report.fail("pack", name, error))
     return ()
+
+
+def _own_leaves(leaves: Sequence[Leaf], mine: slice, report: Report) -> Sequence[Leaf]:
+    if mine == slice(None):
+        return leaves
+    from playhead.index.build_target import MAX_SINGLE_PACKS  # noqa: PLC0415  (loads pyarrow)
+
+    if len(leaves) > MAX_SINGLE_PACKS:
+        report.note(
+            f"{len(leaves):,} inputs share packs, which are not built in parts: run this once more "
+            "without --part when all parts are done"
+        )
+        return ()
+    return sorted(leaves, key=lambda leaf: leaf.key)[mine]
 
 
 def _build_packs(report: Report, leaves: Sequence[Leaf], **settings: Any) -> None:
