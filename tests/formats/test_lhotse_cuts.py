@@ -187,6 +187,7 @@ def test_mute_tracks_do_not_count(tmp_path: Path):
         ({"duration": -1.0}, "duration is -1.0"),
         ({"recording": None}, "neither a recording nor features"),
         ({"type": "MixedCut"}, "no tracks"),
+        ({"type": "PaddingCut", "sampling_rate": RATE}, "PaddingCut outside of a MixedCut"),
         (
             {"recording": {"sampling_rate": RATE, "sources": [{"type": "shar"}]}},
             "Lhotse Shar",
@@ -203,6 +204,24 @@ def test_bad_cuts_are_refused(tmp_path: Path, change: dict, says: str):
 def test_a_row_that_is_no_cut_any_more_is_named():
     with pytest.raises(ManifestError, match=r"not a cut .*row 0"):
         example({"a": 1})
+
+
+def test_a_cut_that_is_damaged_since_is_named(tmp_path: Path):
+    cut = a_cut(tmp_path, "mono").to_dict()
+    del cut["recording"]["sources"]
+    with pytest.raises(ManifestError, match=r"cannot be read: KeyError: 'sources' .*row 0"):
+        example(cut)
+
+
+def test_arrays_in_memory_have_no_path(tmp_path: Path):
+    cut = a_cut(tmp_path, "mono").to_dict()
+    arrays = [
+        {"storage_type": "memory_raw", "storage_path": "abc"},
+        {"storage_type": "shar", "storage_path": ""},
+    ]
+    cut["custom"] = {"arrays": arrays}
+    got = example(cut, shard=str(tmp_path / "c.jsonl"))
+    assert got.custom["arrays"] == arrays
 
 
 def test_every_manifest_is_a_source():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import multiprocessing
 import os
@@ -178,6 +179,28 @@ def test_many_leaves_share_packs(tmp_path: Path, scans: list[str], monkeypatch):
     again = open_leaves(leaves, pack_dir=str(tmp_path / "packs"))
     assert scans == ["7.json"]
     assert [pack.num_rows for pack in again] == [9 if i == 7 else i for i in range(20)]
+
+
+def test_one_pack_holds_leaves_with_and_without_rows(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(build_target, "MAX_SINGLE_PACKS", 1)
+    monkeypatch.setattr(build_target, "_NUM_GROUPS", 1)
+    paths = [manifest(tmp_path / f"{i}.json", i + 1) for i in range(4)]
+    packed = []
+    for path in paths[1::2]:
+        packed.append(path.with_suffix(".json.gz"))
+        packed[-1].write_bytes(gzip.compress(path.read_bytes()))
+    leaves = [
+        make_leaf("nemo", manifest=[path], key=path.name)
+        for path in (paths[0], packed[0], paths[2], packed[1])
+    ]
+    opened = open_leaves(leaves, pack_dir=str(tmp_path / "packs"))
+    assert len({pack.path for pack in opened}) == 1
+    for i, pack in enumerate(opened):
+        rows = [pack.row_bytes(row) for row in range(pack.num_rows)]
+        if i % 2:
+            assert b"\n".join(row or b"" for row in rows) + b"\n" == paths[i].read_bytes()
+        else:
+            assert rows == [None] * (i + 1)
 
 
 def test_a_long_build_is_refused_with_its_estimate(tmp_path: Path):

@@ -72,7 +72,7 @@ _DECODER = msgspec.json.Decoder(_Cut)
 
 @register("lhotse")
 class LhotseCuts:
-    """MonoCut, MultiCut, MixedCut and PaddingCut rows.
+    """MonoCut, MultiCut and MixedCut rows, as `CutSet.to_file` writes them.
 
     - Relative paths of recordings, features, arrays and images, also inside mixed cuts and custom
       fields, are looked for beside the manifest first.
@@ -93,6 +93,8 @@ class LhotseCuts:
         for index, row in enumerate(rows):
             if is_skipped(row.skipme, row.custom):
                 continue
+            if row.type == "PaddingCut":
+                raise BadRowError("the row is a PaddingCut outside of a MixedCut", fix=_FIX)
             lengths.append(_length(row))
             kept.append(index)
         seconds, hertz, channels = zip(*lengths, strict=True) if lengths else ((), (), ())
@@ -118,8 +120,17 @@ class LhotseCuts:
         cut_id = data.get("id")
         if not isinstance(cut_id, str) or not isinstance(data.get("type"), str):
             raise ManifestError("the row is not a cut", where=str(place), fix=_FIX)
-        folder = os.path.dirname(place.shard)  # noqa: PTH120 - it may be a URL
-        _resolve(data, folder)
+        _resolve(data, os.path.dirname(place.shard))  # noqa: PTH120 - it may be a URL
+        try:
+            return self._example(leaf, place, cut_id, data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ManifestError(
+                f"the cut cannot be read: {type(error).__name__}: {error}",
+                where=str(place),
+                fix="Index the manifest again if it has changed, else correct the cut",
+            ) from error
+
+    def _example(self, leaf: Leaf, place: Place, cut_id: str, data: dict[str, Any]) -> Example:
         main = _main_cut(data)
         supervisions: list[dict[str, Any]] = [
             supervision
@@ -220,6 +231,10 @@ def _plain_audio(data: Mapping[str, Any]) -> Audio | None:
     )
 
 
+def _is_in_memory(array: Mapping[str, Any]) -> bool:
+    return str(array.get("storage_type")).startswith("memory")
+
+
 def _resolve(value: Any, folder: str) -> None:
     """Make the paths of all recordings, arrays, features and images in `value` absolute."""
     if isinstance(value, list):
@@ -229,7 +244,7 @@ def _resolve(value: Any, folder: str) -> None:
         if value.get("type") == "file" and isinstance(value.get("source"), str):
             value["source"] = resolve_path(value["source"], folder)
         storage = value.get("storage_path")
-        if isinstance(storage, str) and not str(value.get("storage_type")).startswith("memory"):
+        if isinstance(storage, str) and storage and not _is_in_memory(value):
             value["storage_path"] = resolve_path(storage, folder)
         for item in value.values():
             if isinstance(item, (dict, list)):

@@ -38,6 +38,7 @@ __all__ = ["WAIT_SECONDS", "PackResult", "build_packs", "open_leaves"]
 WAIT_SECONDS: Final = 1800.0
 """How long one waits for another process that builds."""
 
+_AUTO_WAIT_SECONDS = 86_400.0
 _DEFAULT_COMMAND = "playhead index CONFIG"
 
 _log = logging.getLogger("playhead")
@@ -140,7 +141,7 @@ def open_leaves(
     pack_dir: str | None = None,
     command: str = _DEFAULT_COMMAND,
     patience_seconds: float = PATIENCE_SECONDS,
-    wait_seconds: float = WAIT_SECONDS,
+    wait_seconds: float | None = None,
 ) -> list[LeafPack]:
     """Open the columns of leaves, building what is missing or out of date.
 
@@ -162,7 +163,8 @@ def open_leaves(
     patience_seconds
         How long building may take without `auto_index`.
     wait_seconds
-        How long to wait for another process that builds.
+        How long to wait for another process that builds; half an hour if None, a day with
+        `auto_index`.
 
     Returns
     -------
@@ -188,6 +190,8 @@ def open_leaves(
     pace.add(sum(costs))
     for target in stale:
         demand_indexes(target, command)
+    if wait_seconds is None:
+        wait_seconds = _AUTO_WAIT_SECONDS if auto_index else WAIT_SECONDS
     for target, cost in zip(stale, costs, strict=True):
         _ensure(target, cost, pace, wait_seconds)
     homes = {member.source: target.path for target in todo for member in target.members}

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
     from playhead.formats import Unmeasured
 
-__all__ = ["MEASURE_SECONDS", "Lengths", "measure"]
-
-MEASURE_SECONDS = 5e-4
-"""What a header on a disk costs, for estimates."""
+__all__ = ["Lengths", "measure"]
 
 _THREADS = 8
 _MAX_FRAMES = 1 << 48
