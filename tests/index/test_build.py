@@ -378,6 +378,9 @@ def test_what_the_system_says_is_an_error_of_ours(tmp_path: Path, monkeypatch):
         open_one(leaf, tmp_path / "packs")
     (result,) = build_packs([leaf], indexes_root=str(tmp_path))
     assert "No space left" in str(result.error)
+    (result,) = build_packs([leaf], indexes_root=str(tmp_path / "m.json"), workers=2)
+    assert isinstance(result.error, BuildError)
+    assert "m.json" in str(result.error)
 
 
 def _open_slowly(leaves, pack_dir: str, building, results) -> None:

@@ -108,11 +108,13 @@ def build_packs(
     plans: list[PackPlan] = []
     for target in todo:
         try:
-            old = None if force else _readable_pack(target.path)
-            if old is not None and _is_done(target, old, embed=embed_rows):
-                results[target.path] = _result(target, "fresh", old, None)
-                continue
-            plan = plan_pack(target, old, settings)
+            with _named_os_errors(target):
+                target.path.parent.mkdir(parents=True, exist_ok=True)
+                old = None if force else _readable_pack(target.path)
+                if old is not None and _is_done(target, old, embed=embed_rows):
+                    results[target.path] = _result(target, "fresh", old, None)
+                    continue
+                plan = plan_pack(target, old, settings)
         except PlayheadError as error:
             results[target.path] = _result(target, "failed", None, error)
             continue

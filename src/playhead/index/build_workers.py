@@ -71,6 +71,11 @@ def scan_plans(
     tuple
         Each pack, and why it failed, or None.
     """
+    if workers <= 1:
+        for plan in plans:
+            # Nothing is gained by files between this process and itself.
+            yield plan, _written(plan, map(scan, plan.tasks), write)
+        return
     progress = [_start(plan) for plan in plans]
     try:
         jobs = [
@@ -81,7 +86,7 @@ def scan_plans(
         failed: set[int] = set()
         for plan, state in zip(plans, progress, strict=True):
             if state.missing == 0:
-                yield plan, _finish(plan, state, write)
+                yield plan, _written(plan, map(_read_back, state.paths), write)
         for outcome in run_each(
             _scan_to_file,
             jobs,
@@ -100,7 +105,7 @@ def scan_plans(
                 job.task.dropped = outcome.result
             state.missing -= 1
             if state.missing == 0:
-                yield plan, _finish(plan, state, write)
+                yield plan, _written(plan, map(_read_back, state.paths), write)
     finally:
         for state in progress:
             shutil.rmtree(state.folder, ignore_errors=True)
@@ -108,24 +113,22 @@ def scan_plans(
 
 def _start(plan: PackPlan) -> _Progress:
     parent = plan.target.path.parent
-    parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(parent)
     folder = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
     paths = [str(folder / str(number)) for number in range(len(plan.tasks))]
     return _Progress(folder=folder, missing=len(plan.tasks), paths=paths)
 
 
-def _finish(
+def _written(
     plan: PackPlan,
-    state: _Progress,
+    scans: Iterable[Iterator[Rows]],
     write: Callable[[PackPlan, Iterable[Iterator[Rows]]], None],
 ) -> PlayheadError | None:
+    """Write a pack; return why it failed."""
     try:
-        write(plan, map(_read_back, state.paths))
+        write(plan, scans)
     except PlayheadError as error:
         return error
-    finally:
-        shutil.rmtree(state.folder, ignore_errors=True)
     return None
 
 
@@ -147,6 +150,7 @@ def _read_back(path: str) -> Iterator[Rows]:
             columns = {name: _load(file) for name in COLUMNS}
             data = _load(file).tobytes()
             yield Rows(columns, data, int(_load(file)))
+    Path(path).unlink()
 
 
 def _load(file: IO[bytes]) -> NDArray[Any]:
