@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from playhead.index.build_pack import PackPlan
 
+    _Write = Callable[[PackPlan, Iterable[Iterator[Rows]]], None]
+
 __all__ = ["scan_plans"]
 
 
@@ -50,7 +52,7 @@ class _Progress:
 def scan_plans(
     plans: Sequence[PackPlan],
     workers: int,
-    write: Callable[[PackPlan, Iterable[Iterator[Rows]]], None],
+    write: _Write,
     on_death: Callable[[str], None],
 ) -> Generator[tuple[PackPlan, PlayheadError | None]]:
     """Scan the manifests of packs, all of them side by side, and write each pack when it can be.
@@ -71,11 +73,19 @@ def scan_plans(
     tuple
         Each pack, and why it failed, or None.
     """
-    if workers <= 1:
-        for plan in plans:
-            # Nothing is gained by files between this process and itself.
-            yield plan, _written(plan, map(scan, plan.tasks), write)
+    if workers > 1:
+        yield from _scan_in_workers(plans, workers, write, on_death)
         return
+    for plan in plans:
+        yield plan, _written(plan, map(scan, plan.tasks), write)
+
+
+def _scan_in_workers(
+    plans: Sequence[PackPlan],
+    workers: int,
+    write: _Write,
+    on_death: Callable[[str], None],
+) -> Generator[tuple[PackPlan, PlayheadError | None]]:
     progress = [_start(plan) for plan in plans]
     try:
         jobs = [
@@ -122,7 +132,7 @@ def _start(plan: PackPlan) -> _Progress:
 def _written(
     plan: PackPlan,
     scans: Iterable[Iterator[Rows]],
-    write: Callable[[PackPlan, Iterable[Iterator[Rows]]], None],
+    write: _Write,
 ) -> PlayheadError | None:
     """Write a pack; return why it failed."""
     try:
