@@ -26,7 +26,7 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_cache(shared_folder: Path) -> Iterator[None]:
     """Packs are cached in the session's folder, not in the user's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(shared_folder / "cache"))
+        patch.setenv("PLAYHEAD_CACHE", str(shared_folder / "cache"))
         yield
 
 

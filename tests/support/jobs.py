@@ -26,18 +26,25 @@ class Job:
     log: Path
     state: Path
     server: Server = field(repr=False)
+    status: int | None = None
+
+    def poll(self, seconds: float = 0) -> int | None:
+        """The exit status, negative for a signal; None when it still runs after so many seconds."""
+        if self.status is None:
+            self.status = self.server.ask({"wait": self.pid, "timeout": seconds})["status"]
+        return self.status
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        os.kill(self.pid, signal.SIGKILL)
-        self.wait(20)
+        """SIGKILL if it still runs, and wait until it is gone."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+            assert self.poll(20) is not None
 
     def wait(self, seconds: float) -> int:
         """The exit status; a job that is not done in time is killed and fails the test."""
-        status = self.server.ask({"wait": self.pid, "timeout": seconds})["status"]
+        status = self.poll(seconds)
         if status is None:
-            os.kill(self.pid, signal.SIGKILL)
-            self.server.ask({"wait": self.pid, "timeout": 20})
+            self.kill()
             raise AssertionError(f"still running after {seconds} s:\n{self.log.read_text()}")
         return status
 
@@ -47,16 +54,21 @@ class Job:
         assert status == 0, f"exit status {status}:\n{self.log.read_text()}"
 
 
+def environment() -> dict[str, str]:
+    """That of this process, and where `support` is found."""
+    folders = [str(SCRIPT.parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+
+
 class Server:
     """The process that forks jobs."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
         self._process = subprocess.Popen(
             [sys.executable, "-W", "error", str(SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment,
+            env=environment(),
             text=True,
         )
         self._count = 0
@@ -113,12 +125,11 @@ def last_state(jobs: list[Job]) -> Path | None:
 
 
 def wait_for_lines(job: Job, count: int, seconds: float) -> None:
-    """Until a job has written so many lines, or has ended."""
+    """Until a job has written so many lines, or has ended well."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if len(lines_of(job.out)) >= count:
+    while len(lines_of(job.out)) < count:
+        if job.poll() is not None:
+            job.finish(0)
             return
-        if job.server.ask({"wait": job.pid, "timeout": 0})["status"] is not None:
-            raise AssertionError(f"ended early:\n{job.log.read_text()}")
+        assert time.monotonic() < deadline, f"{seconds} s:\n{job.log.read_text()}"
         time.sleep(0.005)
-    raise AssertionError(f"{count} lines took more than {seconds} s:\n{job.log.read_text()}")

@@ -34,23 +34,36 @@ def read_nemo(manifest: Path, text_field: str = "text") -> list[Heard]:
     return heard
 
 
+def members_of(archive: Path) -> dict[str, bytes]:
+    """The payloads of an archive by member name."""
+    with tarfile.open(archive) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}
+
+
+def read_member(row: dict, payloads: dict[str, bytes]) -> Heard:
+    """A row by soundfile; the member of `x-subN.wav` is `x.wav`."""
+    name = re.sub(r"-sub\d+(\.\w+)$", r"\1", row["audio_filepath"])
+    start = round(row.get("offset", 0) * RATE)
+    frames = round(row["duration"] * RATE)
+    samples, rate = sf.read(io.BytesIO(payloads[name]), start=start, frames=frames, dtype="float32")
+    assert rate == RATE
+    assert len(samples) == frames
+    return row["text"], samples
+
+
 def read_tarred(pairs: list[tuple[Path, Path]]) -> list[Heard]:
-    """Each row by tarfile and soundfile; the member of `x-subN.wav` is `x.wav`."""
+    """Manifests with an archive each, in order."""
     heard = []
     for manifest, archive in pairs:
-        with tarfile.open(archive) as tar:
-            payloads = {member.name: tar.extractfile(member).read() for member in tar}
-        for row in rows_of(manifest):
-            name = re.sub(r"-sub\d+(\.\w+)$", r"\1", row["audio_filepath"])
-            start = round(row.get("offset", 0) * RATE)
-            frames = round(row["duration"] * RATE)
-            samples, rate = sf.read(
-                io.BytesIO(payloads[name]), start=start, frames=frames, dtype="float32"
-            )
-            assert rate == RATE
-            assert len(samples) == frames
-            heard.append((row["text"], samples))
+        payloads = members_of(archive)
+        heard += [read_member(row, payloads) for row in rows_of(manifest)]
     return heard
+
+
+def read_by_shard_id(manifest: Path, archives: list[Path]) -> list[Heard]:
+    """One manifest whose rows name their archive by number."""
+    payloads = [members_of(archive) for archive in archives]
+    return [read_member(row, payloads[row["shard_id"]]) for row in rows_of(manifest)]
 
 
 def read_cuts(path: Path) -> list[Heard]:
@@ -67,6 +80,9 @@ def read_leaf(name: str, prompts: Path) -> list[Heard]:
         return read_nemo(prompts / "nemo_segments.json", "transcript")
     if name.startswith("cuts"):
         return read_cuts(prompts / f"{name}.jsonl")
+    if name == "tarred_by_shard_id":
+        archives = [prompts / f"tarred/audio_{i}.tar" for i in range(NUM_SHARDS)]
+        return read_by_shard_id(prompts / "tarred/tarred_audio_manifest.json", archives)
     if name == "tarred_segments":
         folders = [(prompts / "segments", prompts / "segments", 4)]
     elif name == "buckets":

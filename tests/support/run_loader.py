@@ -6,7 +6,8 @@ torch and Lhotse costs. A job is killed by its own process id.
 
 A spec holds: `config`, `overrides`, `ranks` (those that this process plays), `world_size`, `steps`
 (the step to stop at; None is the end of a finite pass), `state_in`, `state_out`, `out` (JSON lines)
-and `log`, and `dataset` (`default`, `ids`, `augmented`).
+and `log`, `dataset` (`default`, `ids`, `augmented`), `environment`, and `rendezvous`: a file where
+this process and others, one a rank, meet in a gloo process group.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import signal
 import sys
 import time
 import traceback
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,15 +95,24 @@ def run(spec: dict[str, Any]) -> None:
     """Play the ranks of one process in turn, a whole step each, until the last step."""
     import playhead
 
+    os.environ.update(spec.get("environment", {}))
+    places = [{"rank": rank, "world_size": spec["world_size"]} for rank in spec["ranks"]]
+    if "rendezvous" in spec:
+        torch.distributed.init_process_group(
+            "gloo",
+            init_method=f"file://{spec['rendezvous']}",
+            timeout=timedelta(seconds=30),
+            **places[0],
+        )
+        places = [{}]
     loaders = [
         playhead.dataloader(
             spec["config"],
             dataset=dataset_of(spec.get("dataset", "default")),
-            rank=rank,
-            world_size=spec["world_size"],
+            **place,
             **spec.get("overrides", {}),
         )
-        for rank in spec["ranks"]
+        for place in places
     ]
     if spec.get("state_in"):
         for loader in loaders:

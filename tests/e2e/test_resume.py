@@ -1,0 +1,412 @@
+"""Stopping and going on, in one process: every save point, passes, iterators, lengths."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+import playhead
+from playhead.datasets import Ids
+from support.corpus import nemo_corpus, tarred_corpus
+from support.real_speech import made_once
+from support.run_loader import AugmentedSpeech, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+pytestmark = pytest.mark.e2e
+
+NUM_ROWS = 103
+SECONDS = [round(0.05 + (i * 37 % 89) / 200, 3) for i in range(NUM_ROWS)]
+
+
+@pytest.fixture(scope="session")
+def corpus(shared_folder: Path) -> Path:
+    def make(folder: Path) -> None:
+        nemo_corpus(folder / "plain", SECONDS, rate=8000)
+        tarred_corpus(folder / "tarred", SECONDS[:60], shards=3, rate=8000)
+
+    return made_once(shared_folder / "small", make)
+
+
+@pytest.fixture
+def finite(corpus: Path) -> Callable[..., playhead.Loader]:
+    """A loader of a finite shuffled pass of 103 samples in steps of two micro-batches."""
+
+    def make(**options: Any) -> playhead.Loader:
+        config = {
+            "manifest_filepath": str(corpus / "plain/manifest.json"),
+            "sample_rate": 8000,
+            "force_finite": True,
+            "shuffle": True,
+            "seed": 5,
+            "batch_duration": 1.5,
+            "micro_batches_per_step": 2,
+            "window_draws": 40,
+            "num_workers": 0,
+        }
+        place = {"rank": options.pop("rank", 0), "world_size": options.pop("world_size", 1)}
+        dataset = options.pop("dataset", Ids())
+        return playhead.dataloader({**config, **options}, dataset=dataset, **place)
+
+    return make
+
+
+@pytest.fixture
+def endless(corpus: Path) -> Callable[..., playhead.Loader]:
+    """A loader of an endless blend of a plain and a tarred leaf."""
+
+    def make(**options: Any) -> playhead.Loader:
+        tarred = corpus / "tarred"
+        config = {
+            "input_cfg": [
+                {
+                    "type": "nemo",
+                    "manifest_filepath": str(corpus / "plain/manifest.json"),
+                    "weight": 0.7,
+                },
+                {
+                    "type": "nemo_tarred",
+                    "manifest_filepath": str(tarred / "manifest__OP_0..2_CL_.json"),
+                    "tarred_audio_filepaths": str(tarred / "audio__OP_0..2_CL_.tar"),
+                    "weight": 0.3,
+                },
+            ],
+            "sample_rate": 8000,
+            "shuffle": True,
+            "seed": 5,
+            "batch_duration": 1.5,
+            "micro_batches_per_step": 2,
+            "window_draws": 60,
+            "num_workers": 0,
+        }
+        place = {"rank": options.pop("rank", 0), "world_size": options.pop("world_size", 1)}
+        dataset = options.pop("dataset", Ids())
+        return playhead.dataloader({**config, **options}, dataset=dataset, **place)
+
+    return make
+
+
+def lines(batches: Iterable[dict]) -> list[dict]:
+    return [line_of(batch) for batch in batches]
+
+
+def take(loader: playhead.Loader, count: int) -> list[dict]:
+    return lines(batch for batch, _ in zip(iter(loader), range(count), strict=False))
+
+
+def first(iterator: Any, count: int) -> list[dict]:
+    return [line_of(next(iterator)) for _ in range(count)]
+
+
+def ids_of(history: list[dict]) -> list[str]:
+    return sorted(name for line in history for name in line["ids"])
+
+
+def through_json(state: dict) -> dict:
+    return json.loads(json.dumps(state, allow_nan=False))
+
+
+def resumed(loader: playhead.Loader, state: dict) -> playhead.Loader:
+    loader.load_state_dict(through_json(state))
+    return loader
+
+
+def test_every_save_point_of_a_finite_pass(finite: Callable[..., playhead.Loader]) -> None:
+    whole = lines(finite())
+    assert ids_of(whole) == sorted(set(ids_of(whole)))
+    assert len(set(ids_of(whole))) == NUM_ROWS
+    for batches in range(0, len(whole), 2):
+        loader = finite()
+        prefix = take(loader, batches)
+        assert prefix + lines(resumed(finite(), loader.state_dict())) == whole
+
+
+def test_a_state_at_the_end_of_a_pass_is_the_start_of_the_next(
+    finite: Callable[..., playhead.Loader],
+) -> None:
+    loader = finite()
+    one, two = lines(loader), lines(loader)
+    assert one != two
+    loader = finite()
+    iterator = iter(loader)
+    assert first(iterator, len(one)) == one
+    before_the_end_is_seen = loader.state_dict()
+    assert next(iterator, None) is None
+    after = loader.state_dict()
+    assert lines(resumed(finite(), before_the_end_is_seen)) == two
+    assert lines(resumed(finite(), after)) == two
+
+
+def test_a_state_before_the_first_batch(finite: Callable[..., playhead.Loader]) -> None:
+    whole = lines(finite())
+    loader = finite()
+    untouched = loader.state_dict()
+    iter(loader)
+    assert loader.state_dict() == untouched
+    assert lines(resumed(finite(), untouched)) == whole
+
+
+def test_a_state_right_after_a_load_is_the_one_loaded(
+    endless: Callable[..., playhead.Loader],
+) -> None:
+    loader = endless()
+    take(loader, 14)
+    state = through_json(loader.state_dict())
+    other = resumed(endless(), state)
+    assert through_json(other.state_dict()) == state
+    iterator = iter(other)
+    assert through_json(other.state_dict()) == state
+    rest = first(iterator, 20)
+    again = resumed(endless(), resumed(endless(), state).state_dict())
+    assert take(again, 20) == rest == take(loader, 20)
+
+
+def test_three_resumes_in_one_pass_and_clean_passes_after(
+    finite: Callable[..., playhead.Loader],
+) -> None:
+    loader = finite()
+    passes = [lines(loader) for _ in range(3)]
+    for interrupted in range(2):
+        loader = finite()
+        history: list[dict] = []
+        for _ in range(interrupted):
+            history += lines(loader)
+        for batches in (2, 4, 2):
+            history += take(loader, batches)
+            loader = resumed(finite(), loader.state_dict())
+        history += lines(loader)
+        assert history == [line for one in passes[: interrupted + 1] for line in one]
+        assert lines(loader) == passes[interrupted + 1]
+        assert ids_of(passes[interrupted + 1]) == ids_of(passes[0])
+
+
+def test_set_epoch_chooses_the_pass_but_not_over_a_restored_state(
+    finite: Callable[..., playhead.Loader],
+) -> None:
+    loader = finite()
+    passes = [lines(loader) for _ in range(3)]
+    chosen = finite()
+    chosen.set_epoch(2)
+    assert lines(chosen) == passes[2]
+    chosen.set_epoch(0)
+    assert lines(chosen) == passes[0]
+    loader = finite()
+    loader.set_epoch(1)
+    prefix = take(loader, 4)
+    other = resumed(finite(), loader.state_dict())
+    other.set_epoch(0)
+    assert prefix + lines(other) == passes[1]
+
+
+def test_an_endless_loader_continues_and_a_finite_one_restarts(
+    endless: Callable[..., playhead.Loader], finite: Callable[..., playhead.Loader]
+) -> None:
+    whole = take(endless(), 30)
+    loader = endless()
+    assert take(loader, 3) + take(loader, 0) + take(loader, 27) == whole
+    loader = finite()
+    passes = [lines(loader), lines(loader)]
+    loader = finite()
+    assert take(loader, 3) == passes[0][:3]
+    assert lines(loader) == passes[1]
+
+
+def test_steps_count_from_the_start_of_training(
+    endless: Callable[..., playhead.Loader], finite: Callable[..., playhead.Loader]
+) -> None:
+    history = take(endless(), 40)
+    assert [(line["step"], line["slot"]) for line in history] == [
+        (step, slot) for step in range(20) for slot in range(2)
+    ]
+    loader = finite()
+    both = lines(loader) + lines(loader)
+    assert [line["step"] for line in both[::2]] == list(range(len(both) // 2))
+
+
+def test_a_second_iterator_ends_the_first(endless: Callable[..., playhead.Loader]) -> None:
+    whole = take(endless(), 6)
+    loader = endless()
+    old = iter(loader)
+    assert first(old, 2) == whole[:2]
+    new = iter(loader)
+    assert next(old, None) is None
+    assert first(new, 4) == whole[2:6]
+    assert next(old, None) is None
+
+
+def test_loading_moves_a_live_iterator(endless: Callable[..., playhead.Loader]) -> None:
+    loader = endless()
+    iterator = iter(loader)
+    whole = first(iterator, 10)
+    state = loader.state_dict()
+    later = first(iterator, 12)
+    loader.load_state_dict(state)
+    assert first(iterator, 12) == later
+    loader.load_state_dict(endless().state_dict())
+    assert first(iterator, 10) == whole
+
+
+def test_a_state_inside_a_step_is_its_start_and_says_so(
+    endless: Callable[..., playhead.Loader],
+) -> None:
+    whole = take(endless(), 12)
+    loader = endless()
+    iterator = iter(loader)
+    first(iterator, 7)
+    with pytest.warns(UserWarning, match="inside a step"):
+        state = loader.state_dict()
+    assert take(resumed(endless(), state), 6) == whole[6:12]
+
+
+def test_lengths_are_exact(finite: Callable[..., playhead.Loader]) -> None:
+    for world_size in (1, 2):
+        loader = finite(world_size=world_size)
+        for _ in range(3):
+            iterator = iter(loader)
+            announced = len(loader)
+            assert sum(1 for _ in iterator) == announced
+    loader = finite()
+    whole = len(lines(loader))
+    loader = finite()
+    take(loader, 6)
+    other = resumed(finite(), loader.state_dict())
+    assert len(other) == whole - 6
+    assert len(lines(other)) == whole - 6
+
+
+def test_an_endless_loader_has_no_length(endless: Callable[..., playhead.Loader]) -> None:
+    with pytest.raises(TypeError, match="force_finite"):
+        len(endless())
+
+
+def test_positions_for_those_who_fetch_ahead(endless: Callable[..., playhead.Loader]) -> None:
+    loader = endless()
+    iterator = iter(loader)
+    states = [loader.state_dict()]
+    for _ in range(20):
+        first(iterator, 2)
+        states.append(loader.state_dict())
+    ahead = endless()
+    iterator = iter(ahead)
+    for step in range(20):
+        first(iterator, 2)
+        for trained in range(max(0, 2 * step - 4), 2 * step + 3):
+            assert ahead.position_after(trained).to_json() == states[trained // 2]
+
+
+def test_ranks_share_every_step(endless: Callable[..., playhead.Loader]) -> None:
+    alone = take(endless(micro_batches_per_step=6), 60)
+    for world_size in (2, 3, 6):
+        together = [
+            line
+            for rank in range(world_size)
+            for line in take(
+                endless(micro_batches_per_step=6, rank=rank, world_size=world_size),
+                60 // world_size,
+            )
+        ]
+        assert sorted(together, key=lambda line: (line["step"], line["slot"])) == alone
+
+
+def test_any_state_of_any_rank_restores_all(endless: Callable[..., playhead.Loader]) -> None:
+    alone = take(endless(micro_batches_per_step=6), 48)
+    loaders = [endless(micro_batches_per_step=6, rank=rank, world_size=3) for rank in range(3)]
+    for loader in loaders:
+        take(loader, 4)
+    states = [loader.state_dict() for loader in loaders]
+    assert states[0] == states[1] == states[2]
+    rest = [
+        line
+        for rank in range(2)
+        for line in take(
+            resumed(endless(micro_batches_per_step=6, rank=rank, world_size=2), states[2]), 18
+        )
+    ]
+    assert sorted(rest, key=lambda line: (line["step"], line["slot"])) == alone[12:]
+
+
+@pytest.mark.parametrize(
+    ("num_workers", "method"), [(1, "fork"), (4, "fork"), (1, "spawn"), (1, "forkserver")]
+)
+def test_workers_do_not_enter(
+    endless: Callable[..., playhead.Loader], num_workers: int, method: str
+) -> None:
+    alone = take(endless(dataset=AugmentedSpeech(), info=True), 30)
+    options = {"num_workers": num_workers, "multiprocessing_context": method, "info": True}
+    loader = endless(dataset=AugmentedSpeech(), **options)
+    assert take(loader, 10) == alone[:10]
+    state = loader.state_dict()
+    loader.close()
+    assert take(resumed(endless(dataset=AugmentedSpeech(), **options), state), 20) == alone[10:]
+
+
+def test_states_never_count_what_workers_fetched_ahead(
+    endless: Callable[..., playhead.Loader],
+) -> None:
+    loader, ahead = endless(), endless(num_workers=2, prefetch_factor=8)
+    iterator, other = iter(loader), iter(ahead)
+    for _ in range(8):
+        assert first(iterator, 2) == first(other, 2)
+        assert loader.state_dict() == ahead.state_dict()
+
+
+def test_global_generators_of_the_training_process_stand_still(
+    endless: Callable[..., playhead.Loader],
+) -> None:
+    def states() -> list[Any]:
+        return [
+            random.getstate(),
+            json.dumps(np.random.get_state(legacy=False), default=np.ndarray.tolist),
+            torch.get_rng_state().tolist(),
+        ]
+
+    before = states()
+    loader = endless(dataset=AugmentedSpeech(), info=True)
+    history = take(loader, 10)
+    assert states() == before
+    take(endless(num_workers=1), 4)
+    assert states() == before
+    random.seed(99)
+    np.random.seed(99)
+    torch.manual_seed(99)
+    assert take(endless(dataset=AugmentedSpeech(), info=True), 10) == history
+
+
+def test_a_state_is_small_and_flat(endless: Callable[..., playhead.Loader]) -> None:
+    loader = endless()
+    sizes = []
+    for _ in range(20):
+        take(loader, 8)
+        sizes.append(len(json.dumps(loader.state_dict())))
+    assert max(sizes) <= 1024 + 70 * 2
+
+
+def bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+def test_resuming_reads_as_little_late_as_early(endless: Callable[..., playhead.Loader]) -> None:
+    loader = endless(batch_duration=None, batch_size=4)
+    take(loader, 20)
+    early = through_json(loader.state_dict())
+    late = through_json(early)
+    late["window"] += 1_000_000
+    late["step"] += 7_000_000
+    for leaf in late["leaves"].values():
+        leaf[0] += 1_000_000
+    cost = {}
+    for name, state in (("warm", early), ("early", early), ("late", late)):
+        loader = endless(batch_duration=None, batch_size=4)
+        before = bytes_read()
+        loader.load_state_dict(state)
+        take(loader, 2)
+        cost[name] = bytes_read() - before
+    assert cost["early"] < 16_384
+    assert cost["late"] == pytest.approx(cost["early"], abs=1024)
