@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.plans import columns
 
 from playhead.errors import PlanError
 from playhead.plan import Batching, Shape, start
+from support.plans import columns
 
 _LIMIT = Batching(batch_duration_us=60_000_000)
 
@@ -36,7 +36,11 @@ def test_blends_that_give_nothing_are_refused(leaves, named):
         (Shape(min_duration_us=9_000_000), _LIMIT, "min_duration is 9 s"),
         (Shape(max_duration_us=1_000_000), _LIMIT, "max_duration is 1 s"),
         (Shape(min_duration_us=4_000_000, max_duration_us=5_000_000), _LIMIT, "leave a gap"),
-        (Shape(), Batching(bins_us=(1_000_000,), bucket_batch_size=(4,)), "last of the bins is 1 s"),
+        (
+            Shape(),
+            Batching(bins_us=(1_000_000,), bucket_batch_size=(4,)),
+            "last of the bins is 1 s",
+        ),
         (Shape(), Batching(batch_duration_us=1_000_000, oversize="drop"), "batch limit is 1 s"),
     ],
 )
@@ -44,7 +48,10 @@ def test_a_filter_that_removes_everything_is_named_with_the_range_of_the_data(
     shape, batching, named
 ):
     """Otherwise windows would stay empty and training would wait for the first batch for ever."""
-    leaves = [columns("fine", [500_000, 4_500_000, 10_000_000]), columns("b", [2_000_000, 8_000_000])]
+    leaves = [
+        columns("fine", [500_000, 4_500_000, 10_000_000]),
+        columns("b", [2_000_000, 8_000_000]),
+    ]
     with pytest.raises(PlanError, match=f"(?i){named}") as caught:
         _start(leaves, shape, batching)
     if "gap" not in named:

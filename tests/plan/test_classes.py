@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from support.plans import speech
 
 from playhead.plan.classes import class_by_bins, class_by_mass, set_apart
+from support.plans import speech
 
 _lengths = st.lists(st.integers(0, 10**11), min_size=1, max_size=60).map(np.array)
 

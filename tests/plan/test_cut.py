@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -50,7 +51,9 @@ def test_a_cut_by_class_never_exceeds_the_limit(classes, limit, most):
     for start, end in zip(starts, [*starts[1:], ends[-1]], strict=True):
         assert 1 <= end - start <= most
         assert end - start == 1 or (end - start) * per_sample[start] <= limit
-    alone = sum(-(-count // max(1, min(limit // e, most))) for e, count in zip(efforts, counts))
+    alone = sum(
+        -(-count // max(1, min(limit // e, most))) for e, count in zip(efforts, counts, strict=True)
+    )
     assert len(starts) <= alone
 
 
@@ -65,7 +68,7 @@ def test_fixed_sizes_move_what_is_left_to_longer_classes(classes):
     if not starts:
         assert ends[-1] == 0
         return
-    for start, end in zip(starts[:-1], starts[1:], strict=True):
+    for start, end in pairwise(starts):
         assert end - start in sizes
         assert end - start <= allowed[end - 1]
     assert 0 < ends[-1] - starts[-1] <= allowed[-1]

@@ -31,7 +31,11 @@ def test_keys_never_change():
     assert key(-1, Purpose.BATCH, 2**63, 0, 5) == 0x2E22C67BA10A6FC5
     assert text_word("") == 0xE220A8397B1DCDAF
     assert text_word("speech/train_clean_100") == 0x93276F78F17E1DC3
-    assert stream(7, np.arange(3)).tolist() == [0x63cbe1e459320dd7, 0x44c3cd7f43c661c, 0xe6984080bab12a02]
+    assert stream(7, np.arange(3)).tolist() == [
+        0x63CBE1E459320DD7,
+        0x44C3CD7F43C661C,
+        0xE6984080BAB12A02,
+    ]
     assert [int(purpose) for purpose in Purpose] == list(range(1, 12))
 
 

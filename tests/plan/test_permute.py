@@ -36,7 +36,7 @@ def test_networks_stay_inside_their_range(size):
     index = np.unique(index[(index >= 0) & (index < size)])
     elements = permute(index, size, key(8, 2))
     assert len(np.unique(elements)) == len(index)
-    assert 0 <= elements.min()
+    assert elements.min() >= 0
     assert elements.max() < size
 
 

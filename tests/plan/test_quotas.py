@@ -44,7 +44,9 @@ def test_a_common_factor_does_not_matter(weights, factor):
 
 
 @settings(max_examples=50)
-@given(st.lists(st.integers(0, 5000), min_size=1, max_size=30), st.integers(50, 3000), st.booleans())
+@given(
+    st.lists(st.integers(0, 5000), min_size=1, max_size=30), st.integers(50, 3000), st.booleans()
+)
 def test_windows_of_a_pass_share_it_out_completely(rows, draws, shuffle):
     """Windows are about equal, there is no small last one, and nothing is left at the end."""
     remaining = np.array(rows)

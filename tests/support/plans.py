@@ -1,4 +1,4 @@
-"""Small blends for the plan, and a trainer that walks through a plan and keeps what it was given."""
+"""Small blends for the plan, and a trainer that walks through one and keeps what it was given."""
 
 from __future__ import annotations
 
@@ -111,9 +111,7 @@ class Trainer:
 
     def _train(self, plan, step):
         batching = self.batching
-        batches = [
-            plan.micro_batch(step, slot) for slot in range(batching.micro_batches_per_step)
-        ]
+        batches = [plan.micro_batch(step, slot) for slot in range(batching.micro_batches_per_step)]
         for batch in batches:
             assert len(batch.row) > 0
             self._check_size(lengths(self.leaves, batch))
@@ -135,6 +133,8 @@ class Trainer:
             effort = effective_one(longest, batching.quadratic_duration_us)
             assert count * effort <= batching.batch_duration_us
         if batching.bucket_batch_size is not None:
-            fits = [s for b, s in zip(batching.bins_us, batching.sizes, strict=True) if longest <= b]
+            fits = [
+                s for b, s in zip(batching.bins_us, batching.sizes, strict=True) if longest <= b
+            ]
             assert fits, "longer than the last bin"
             assert count <= fits[0]
