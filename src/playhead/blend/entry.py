@@ -1,154 +1,248 @@
-"""What may stand in one entry of a blend, by its type."""
+"""What one entry of a blend says, by its type."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
-from playhead.config import STATUS, Status
+from playhead.blend.section import INPUTS
+from playhead.config import STATUS
 from playhead.config.keys import nearest, refuse_misspelt
-from playhead.config.read import refuse_unbuilt
+from playhead.config.read import convert_option, refuse_unbuilt, without_missing
 from playhead.errors import ConfigError, NotSupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from playhead.config import Spot
 
-__all__ = ["GROUP", "check_entry", "input_specs", "labels_of"]
+__all__ = ["CASCADED", "GROUP", "Entry", "Remarks", "read_entry"]
 
 GROUP = "group"
-_COMMON = ("type", "weight", "tags", "name", "input_cfg", "extra_fields")
+"""The type of entries that hold entries."""
+CASCADED = (
+    "channel_selector",
+    "fault_tolerant_audio_loading",
+    "force_finite",
+    "index_pack",
+    "index_pack_root",
+    "indexed",
+    "indexes_root",
+    "input_sampling_rate",
+    "lang_field",
+    "text_field",
+)
+"""The options of a section that its entries inherit and may override."""
+_COMMON = ("extra_fields", "name", "tags", "type", "weight")
 # Role to key, for each type that works; the first role is the main one.
 _INPUTS = {
     "nemo": {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"},
     "nemo_tarred": {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"},
     "lhotse": {"cuts": "cuts_path"},
 }
-_UNBUILT = (
-    "lhotse_as_conversation",
-    "lhotse_concat",
-    "lhotse_magpietts_data_as_continuation",
-    "lhotse_shar",
-    "materialized_sft_messages",
-    "multi_speaker_simulator",
-    "multimodal_conversation",
-    "nemo_sft_jsonl",
-    "nemo_tarred_to_duplex",
-    "nemotron_text_converation",
-    "parquet",
-    "s2s_as_conversation",
-    "s2s_duplex_overlap_as_s2s_duplex",
-    "s2s_duplex_reverse_role",
-    "share_gpt",
-    "share_gpt_webdataset",
-    "sqa_as_conversation",
-    "txt",
-    "txt_jsonl",
-    "txt_pair",
-)
-# Options of a section that an entry may have too; others have no effect in an entry.
-_IN_ENTRIES = frozenset(
+_UNBUILT = frozenset(
     {
-        "audio_locator_tag",
-        "channel_selector",
-        "cuts_path",
-        "fault_tolerant_audio_loading",
-        "force_finite",
-        "force_iterable_dataset",
-        "force_map_dataset",
-        "index_pack",
-        "index_pack_max_open_files",
-        "index_pack_root",
-        "indexed",
-        "indexes_root",
-        "input_cfg",
-        "input_sampling_rate",
-        "lang_field",
-        "manifest_filepath",
-        "max_open_streams",
-        "metadata_only",
-        "reweight_temperature",
-        "shar_path",
-        "shard_seed",
-        "shuffle",
-        "skip_missing_manifest_entries",
-        "slice_length",
-        "tarred_audio_filepaths",
-        "text_field",
-        "token_equivalent_duration",
+        "lhotse_as_conversation",
+        "lhotse_concat",
+        "lhotse_magpietts_data_as_continuation",
+        "lhotse_shar",
+        "materialized_sft_messages",
+        "multi_speaker_simulator",
+        "multimodal_conversation",
+        "nemo_sft_jsonl",
+        "nemo_tarred_to_duplex",
+        "nemotron_text_converation",
+        "parquet",
+        "s2s_as_conversation",
+        "s2s_duplex_overlap_as_s2s_duplex",
+        "s2s_duplex_reverse_role",
+        "share_gpt",
+        "share_gpt_webdataset",
+        "sqa_as_conversation",
+        "txt",
+        "txt_jsonl",
+        "txt_pair",
     }
 )
+_TYPES = frozenset({GROUP, *_INPUTS})
+# Further options that say something of one entry, though nothing here depends on them yet.
+_UNUSED = (
+    "audio_locator_tag",
+    "index_pack_max_open_files",
+    "max_open_streams",
+    "metadata_only",
+    "skip_missing_manifest_entries",
+    "slice_length",
+    "token_equivalent_duration",
+)
+_KNOWN = frozenset({*_COMMON, *CASCADED, *INPUTS, *_UNUSED, "reweight_temperature"})
 
 
-def check_entry(entry: dict[str, Any], where: str, strict: bool, notes: list[str]) -> str:
-    """Check the keys of an entry and return its type.
+@dataclass(slots=True)
+class Remarks:
+    """What was noticed in the entries of a blend, said once for all of them."""
+
+    strict: bool = False
+    """Whether unknown keys are errors."""
+    misplaced: dict[str, None] = field(default_factory=dict[str, None])
+    """Options that only work for a whole section."""
+
+    def notes(self) -> list[str]:
+        """One sentence each."""
+        if not self.misplaced:
+            return []
+        listed = ", ".join(self.misplaced)
+        return [f"options that have no effect in an entry, but in its section: {listed}"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """An entry, checked."""
+
+    type: str
+    """Its input type, `group`, or `nemo_tarred` for a `nemo` with tars."""
+    name: str | None
+    """The name that it gives itself."""
+    weight: Any
+    """Its weight as declared."""
+    tags: dict[str, Any]
+    """Its tags."""
+    labels: dict[str, str]
+    """The keys that are nobody's: what people call their data by."""
+    options: dict[str, Any]
+    """The cascaded options that it sets."""
+    temperature: float | tuple[float, ...] | None
+    """The temperature of its own levels."""
+    children: Any
+    """The entries of a group."""
+    specs: dict[str, Any]
+    """Role to the paths that it declares, in the form that it has them."""
+
+
+def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
+    """Check an entry.
+
+    Parameters
+    ----------
+    given
+        What the config has.
+    where
+        Its place.
+    remarks
+        Gets what people should be told once.
 
     Raises
     ------
     ConfigError
-        When its type is missing or unknown, or a key looks misspelt.
+        When something is missing or impossible, or a key looks misspelt.
     NotSupportedError
         When its type or an option is not built yet.
     """
-    type_ = entry.get("type")
-    if type_ is None:
-        raise ConfigError("an entry has no type", where=where, fix="Give it one, such as nemo")
-    if type_ in _UNBUILT:
-        raise NotSupportedError(
-            f"the input type {type_!r} is not supported yet",
-            where=where,
-            fix=f"Use one of {', '.join((*_INPUTS, GROUP))}",
+    if not isinstance(given, dict):
+        raise ConfigError(
+            f"an entry of a blend is {_shown(given)}, and has to be a mapping",
+            where=str(where),
+            fix="Give it a type and its paths; a YAML file goes below `input_cfg` of a group",
         )
-    if type_ != GROUP and type_ not in _INPUTS:
-        meant = nearest(str(type_), (*_INPUTS, *_UNBUILT, GROUP))
-        hint = f"Did you mean {meant!r}" if meant else f"Use one of {', '.join(_INPUTS)}"
-        raise ConfigError(f"the input type {type_!r} is not known", where=where, fix=hint)
-    tags = entry.get("tags")
-    if tags is not None and not isinstance(tags, dict):
-        raise ConfigError("tags are not a mapping", where=where, fix="Write key: value below tags")
-    refuse_misspelt(_unknown(entry), (*_COMMON, *STATUS), where, strict=strict)
-    refuse_unbuilt({key: value for key, value in entry.items() if key in STATUS}, where)
+    entry = without_missing(cast("dict[str, Any]", given))
+    type_ = _type_of(entry, where)
+    unknown = [key for key in entry if key not in STATUS and key not in _KNOWN]
+    refuse_misspelt(unknown, _KNOWN, where, strict=remarks.strict)
+    options = {
+        key: convert_option(key, value, where) for key, value in entry.items() if key in STATUS
+    }
+    # A loader's tolerance wins over an entry's, so that is looked at later.
+    refuse_unbuilt({k: v for k, v in options.items() if k != "fault_tolerant_audio_loading"}, where)
     if entry.get("extra_fields"):
         raise NotSupportedError(
-            "the option 'extra_fields' is not supported yet",
-            where=where,
+            "the option `extra_fields` is not supported yet",
+            where=str(where.at("extra_fields")),
             fix="Put the fields into the manifest",
         )
-    misplaced = [key for key in entry if STATUS.get(key) is Status.WORKS and key not in _IN_ENTRIES]
-    if misplaced:
-        notes.append(f"{where} has {', '.join(misplaced)}, which only works for a whole section")
-    return str(type_)
+    remarks.misplaced |= dict.fromkeys(key for key in options if key not in _KNOWN)
+    children = options.pop("input_cfg", None) if type_ == GROUP else None
+    specs = _roles(type_, options, where)
+    return Entry(
+        type="nemo_tarred" if "tar" in specs else type_,
+        name=_name(entry, where),
+        weight=entry.get("weight"),
+        tags=_tags(entry, where),
+        labels={key: _text(entry[key]) for key in unknown if entry[key] is not None},
+        options={key: options[key] for key in CASCADED if key in options},
+        temperature=options.get("reweight_temperature"),
+        children=children,
+        specs=specs,
+    )
 
 
-def labels_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The keys of an entry that are nobody's: what people call their data by."""
-    return {
-        key: value if isinstance(value, str) else json.dumps(value, default=str)
-        for key, value in entry.items()
-        if key in _unknown(entry)
-    }
-
-
-def input_specs(type_: str, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Role to the paths that an entry declares, in the form that it has them.
-
-    Raises
-    ------
-    ConfigError
-        When paths are missing.
-    """
-    roles = _INPUTS[type_]
-    specs = {role: entry[key] for role, key in roles.items() if entry.get(key) is not None}
-    main, key = next(iter(roles.items()))
-    if main not in specs:
-        raise ConfigError(f"an entry of type {type_} has no {key}", where=where, fix=f"Add {key}")
-    if type_ == "nemo_tarred" and "tar" not in specs:
-        raise ConfigError(
-            "an entry of type nemo_tarred has no tarred_audio_filepaths",
-            where=where,
-            fix="Add them, or make it type: nemo",
+def _type_of(entry: dict[str, Any], where: Spot) -> str:
+    type_ = entry.get("type")
+    if type_ in _TYPES:
+        return type_
+    if type_ in _UNBUILT:
+        raise NotSupportedError(
+            f"the input type `{type_}` is not supported yet",
+            where=str(where.at("type")),
+            fix=f"Use one of {', '.join(sorted(_TYPES))}",
         )
-    return specs
+    if type_ is None:
+        typed = nearest("type", frozenset(entry)) if entry else None
+        hint = f"Write `type` for `{typed}`" if typed else "Give it one, such as `nemo`"
+        raise ConfigError("an entry of a blend has no type", where=str(where), fix=hint)
+    meant = nearest(str(type_), _TYPES | _UNBUILT)
+    raise ConfigError(
+        f"the input type {type_!r} is not known",
+        where=str(where.at("type")),
+        fix=f"Write `{meant}`" if meant else f"Use one of {', '.join(sorted(_TYPES))}",
+    )
 
 
-def _unknown(entry: Mapping[str, Any]) -> list[str]:
-    return [key for key in entry if key not in STATUS and key not in _COMMON]
+def _roles(type_: str, options: dict[str, Any], where: Spot) -> dict[str, Any]:
+    specs = {key: options[key] for key in INPUTS if options.get(key) is not None}
+    roles = _INPUTS.get(type_, {})
+    foreign = [key for key in specs if key not in roles.values()]
+    if foreign:
+        raise ConfigError(
+            f"`{foreign[0]}` does not belong to an entry of type `{type_}`",
+            where=str(where.at(foreign[0])),
+            fix="Correct the type, or remove the key",
+        )
+    needed = [key for role, key in roles.items() if role != "tar" or type_ == "nemo_tarred"]
+    for key in needed:
+        if key not in specs:
+            raise ConfigError(
+                f"an entry of type `{type_}` has no `{key}`", where=str(where), fix=f"Add `{key}`"
+            )
+    return {role: specs[key] for role, key in roles.items() if key in specs}
+
+
+def _name(entry: dict[str, Any], where: Spot) -> str | None:
+    name = entry.get("name")
+    if name is None or (isinstance(name, str) and name.strip()):
+        return name
+    raise ConfigError(
+        f"the name {_shown(name)} is not a text",
+        where=str(where.at("name")),
+        fix="Write it in quotes, or leave it out",
+    )
+
+
+def _tags(entry: dict[str, Any], where: Spot) -> dict[str, Any]:
+    tags = entry.get("tags")
+    if tags is None:
+        return {}
+    if isinstance(tags, dict) and all(isinstance(key, str) for key in cast("dict[Any, Any]", tags)):
+        return cast("dict[str, Any]", tags)
+    raise ConfigError(
+        f"the tags are {_shown(tags)}, and have to be a mapping",
+        where=str(where.at("tags")),
+        fix="Write `name: value` below `tags`",
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -8,23 +8,27 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from playhead.blend.entry import Remarks
+from playhead.blend.interpolation import plain
 from playhead.blend.leaf import Leaf, LeafOptions
+from playhead.blend.mixture import Twig, spread
 from playhead.blend.section import Section, find_section
-from playhead.blend.tree import Branch, depth_of, walk
+from playhead.blend.tree import plant
 from playhead.blend.weights import temperatures, whole_weight
 from playhead.blend.yaml_tree import YamlTree, load_tree
-from playhead.config import Options, read_options
-from playhead.errors import ConfigError
+from playhead.config import Options, Spot, read_options
+from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
 
 if TYPE_CHECKING:
-    from playhead.blend.tree import Sprout
+    from fractions import Fraction
 
 __all__ = ["Blend", "read_blend"]
 
 _LONGEST_KEY = 24
-_NAMING_LABELS = ("corpus", "language", "dataset")
+_NAMING_LABELS = ("corpus", "language", "dataset", "subset", "split")
+_IN_MEMORY = "config"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +62,8 @@ def read_blend(
     config
         A YAML path, a mapping, a list of entries or an OmegaConf node.
     section
-        Which section of a training config; its training section by default.
+        Which section of a training config, by its dotted path or the end of that; its training
+        section by default.
     strict
         Take every unknown key for an error.
     overrides
@@ -73,174 +78,219 @@ def read_blend(
     SourceNotFoundError
         When a YAML file does not exist.
     """
-    tree = _tree(config, data_blend_dir)
-    found = find_section(tree.content, section, tree.path)
-    keys: tuple[str | int, ...] = found.keys
-    if isinstance(tree.content, list):
-        body: dict[str, Any] = {"input_cfg": tree.content}
-        blend_keys: tuple[str | int, ...] = ()
-    else:
-        body = _below(tree.content, found.keys)
-        blend_keys = (*keys, "input_cfg")
-    values = {
-        key: value if key == "input_cfg" else tree.resolve(value, (*keys, key))
-        for key, value in body.items()
-    }
-    values.update(overrides or {})
+    tree, own_name = _tree(config, data_blend_dir)
+    found = find_section(tree.content, section or own_name, Spot(tree.path))
+    where = Spot(tree.path, found.keys)
     notes: list[str] = []
-    where = f"{tree.path}: {found.name}" if found.keys else tree.path
+    values = {**_body(tree, found), **(overrides or {})}
+    _check_overrides(overrides or {})
     options = read_options(values, where=where, strict=strict, notes=notes)
-    entries = _entries(options, where)
-    if options.input_cfg is None:
-        # The flat form has no entries of its own: its place is the section.
-        blend_keys = ()
-        tree = YamlTree(tree.path, entries, tree.data_blend_dir)
-    levels = 1 if options.reweight_temperature is None else depth_of(entries, tree)
-    branch = Branch(
-        options=_cascade(options),
-        tags={},
-        labels={},
-        share=1.0,
-        files=(str(Path(tree.path).resolve()),),
-        strict=strict,
-        notes=notes,
+    entries, keys = _entries(options, where, notes)
+    remarks = Remarks(strict=strict)
+    mixture = plant(entries, tree, (*found.keys, *keys), options, remarks)
+    exponents = temperatures(
+        options.reweight_temperature, mixture.depth, where.at("reweight_temperature")
     )
-    exponents = temperatures(options.reweight_temperature, levels, where, notes)
-    sprouts = list(walk(entries, tree, blend_keys, branch, exponents))
-    leaves = tuple(_leaves(sprouts))
+    twigs = list(spread(mixture, exponents))
+    finite = _is_finite(options, found, [twig for twig, _ in twigs])
+    if finite and any(share * len(twigs) != 1 for _, share in twigs):
+        notes.append("a pass that ends takes every sample once: weights mean nothing to it")
     return Blend(
-        leaves=leaves,
+        leaves=_leaves(twigs),
         options=options,
         section=found.name,
-        finite=_is_finite(options, found, sprouts),
-        notes=tuple(notes),
+        finite=finite,
+        notes=(*notes, *remarks.notes()),
     )
 
 
-def _tree(config: Any, data_blend_dir: str | None) -> YamlTree:
+def _tree(config: Any, data_blend_dir: str | None) -> tuple[YamlTree, str | None]:
+    """A config, and what it is called where it is a part of a larger one."""
     if isinstance(config, (str, PathLike)):
-        tree = load_tree(str(config), data_blend_dir=data_blend_dir)
-    else:
-        tree = YamlTree("config", _plain(config), data_blend_dir)
-    if tree.data_blend_dir is None and isinstance(tree.content, dict):
-        own = tree.content.get("data_blend_dir")
-        tree.data_blend_dir = own if isinstance(own, str) else None
-    return tree
+        return load_tree(str(config), data_blend_dir=data_blend_dir), None
+    name = None
+    if type(config).__module__.startswith("omegaconf"):
+        config, name = _from_omegaconf(config)
+    content = _plain(config)
+    if isinstance(content, dict) and "type" in content:
+        content = [content]
+    if not isinstance(content, (list, dict)):
+        raise ConfigError(
+            f"a config cannot be a {type(config).__name__}",
+            fix="Give a YAML path, a mapping or a list of entries",
+        )
+    return YamlTree(_IN_MEMORY, content, data_blend_dir), name
+
+
+def _from_omegaconf(config: Any) -> tuple[Any, str | None]:
+    from omegaconf import OmegaConf  # noqa: PLC0415  (slow, and whoever has a node has it)
+    from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415
+
+    if config._get_parent() is None:  # noqa: SLF001  (OmegaConf has no public way)
+        return OmegaConf.to_container(config, resolve=False), None
+    # A part of a larger config resolves against the whole, which only OmegaConf still knows.
+    name = str(config._get_full_key(None))  # noqa: SLF001  (same)
+    try:
+        return plain(config), name
+    except OmegaConfBaseException as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"the config cannot be resolved: {reason}", where=name, fix="Set what it refers to"
+        ) from None
 
 
 def _plain(config: Any) -> Any:
-    if type(config).__module__.startswith("omegaconf"):
-        from omegaconf import OmegaConf  # noqa: PLC0415  (slow, and whoever has a node has it)
-
-        # A part of a larger config resolves against the whole, which only OmegaConf still knows.
-        is_part = config._get_parent() is not None  # noqa: SLF001  (OmegaConf has no public way)
-        return OmegaConf.to_container(config, resolve=is_part)
     if isinstance(config, Mapping):
-        return {str(key): _plain(value) for key, value in config.items()}
+        items = cast("Mapping[Any, Any]", config).items()
+        return {str(key): _plain(value) for key, value in items}
     if isinstance(config, Sequence) and not isinstance(config, (str, bytes)):
-        return [_plain(value) for value in config]
+        return [_plain(value) for value in cast("Sequence[Any]", config)]
     if isinstance(config, PathLike):
-        return str(config)
-    if config is None or isinstance(config, (str, int, float, bool)):
-        return config
-    raise ConfigError(
-        f"a config cannot hold a {type(config).__name__}",
-        fix="Give a YAML path, mappings, lists, texts and numbers",
-    )
+        return str(cast("PathLike[str]", config))
+    return config
 
 
-def _below(content: Any, keys: Sequence[str]) -> dict[str, Any]:
+def _body(tree: YamlTree, found: Section) -> dict[str, Any]:
+    """The keys of a section, with those that its sibling data sets share."""
+    if isinstance(tree.content, list):
+        return {"input_cfg": tree.content}
+    shared = {} if found.shared_keys is None else _resolved(tree, found.shared_keys)
+    return {**shared, **_resolved(tree, found.keys)}
+
+
+def _resolved(tree: YamlTree, keys: tuple[str, ...]) -> dict[str, Any]:
+    section = tree.content
     for key in keys:
-        content = content[key]
-    return content
-
-
-def _entries(options: Options, where: str) -> Any:
-    if options.input_cfg is not None:
-        return options.input_cfg
-    if options.cuts_path is not None:
-        return [{"type": "lhotse", "cuts_path": options.cuts_path}]
-    if options.manifest_filepath is not None:
-        entry = {"type": "nemo", "manifest_filepath": options.manifest_filepath}
-        if options.tarred_audio_filepaths is not None:
-            entry["tarred_audio_filepaths"] = options.tarred_audio_filepaths
-        return [entry]
-    raise ConfigError(
-        "no data are named", where=where, fix="Set input_cfg, manifest_filepath or cuts_path"
-    )
-
-
-def _cascade(options: Options) -> dict[str, Any]:
+        section = section[key]
+    # The entries of the blend are resolved one by one, where they stand.
     return {
-        "text_field": options.text_field,
-        "lang_field": options.lang_field,
-        "indexed": options.indexed,
-        "indexes_root": options.indexes_root,
-        "index_pack": options.index_pack,
-        "index_pack_root": options.index_pack_root,
-        "input_sampling_rate": options.input_sampling_rate,
-        "channel_selector": options.channel_selector,
+        key: value if key in ("input_cfg", "datasets") else tree.resolve(value, (*keys, key))
+        for key, value in section.items()
     }
 
 
-def _leaves(sprouts: Sequence[Sprout]) -> list[Leaf]:
-    seen: Counter[str] = Counter()
-    names: dict[str, str] = {}
-    leaves: list[Leaf] = []
-    for sprout in sprouts:
-        if sprout.name is not None and names.setdefault(sprout.name, sprout.where) != sprout.where:
-            raise ConfigError(
-                f"two entries have the name {sprout.name!r}: {names[sprout.name]} and another",
-                where=sprout.where,
-                fix="Give each its own: progress is kept under it",
-            )
-        base = sprout.source.identity if sprout.name is None else _short(str(sprout.name))
-        seen[base] += 1
-        suffix = "" if seen[base] == 1 else f"-{seen[base]}"
-        labels = sprout.branch.labels
-        shown = "/".join(labels[key] for key in _NAMING_LABELS if key in labels)
-        leaves.append(
-            Leaf(
-                key=base + suffix,
-                name=(sprout.name or shown or sprout.source.first) + suffix,
-                type="nemo_tarred" if "tar" in sprout.source.paths else sprout.type,
-                weight=whole_weight(sprout.branch.share),
-                paths=sprout.source.paths,
-                options=_leaf_options(sprout.branch.options, sprout.where),
-                tags=sprout.branch.tags,
-                labels=labels,
-            )
+def _check_overrides(overrides: Mapping[str, Any]) -> None:
+    known = Options.__dataclass_fields__
+    for name in overrides:
+        if name not in known:
+            read_options({name: None}, where=Spot("argument"), strict=True, notes=[])
+            raise UnknownOptionError(f"there is no option `{name}`", fix="Remove the argument")
+
+
+def _entries(options: Options, where: Spot, notes: list[str]) -> tuple[Any, tuple[str, ...]]:
+    """The entries of a section and the way to them in it; a flat form is one entry."""
+    forms = {
+        "input_cfg": options.input_cfg,
+        "cuts_path": options.cuts_path,
+        "manifest_filepath": options.manifest_filepath,
+    }
+    given = [name for name, value in forms.items() if value is not None]
+    if not given:
+        raise ConfigError(
+            "no data are named",
+            where=str(where),
+            fix="Set input_cfg, manifest_filepath or cuts_path",
         )
-    return leaves
+    if len(given) > 1:
+        notes.append(f"{given[0]} of {where} wins over {' and '.join(given[1:])}")
+    if given[0] == "input_cfg":
+        return options.input_cfg, ("input_cfg",)
+    if given[0] == "cuts_path":
+        return {"type": "lhotse", "cuts_path": options.cuts_path}, ()
+    entry = {
+        "type": "nemo",
+        "manifest_filepath": options.manifest_filepath,
+        "tarred_audio_filepaths": options.tarred_audio_filepaths,
+    }
+    return entry, ()
 
 
-def _leaf_options(options: Mapping[str, Any], where: str) -> LeafOptions:
-    pack, root = options["index_pack"], options["index_pack_root"]
+def _leaves(twigs: Sequence[tuple[Twig, Fraction]]) -> tuple[Leaf, ...]:
+    keys = _keys([twig for twig, _ in twigs])
+    names = [_shown(twig) for twig, _ in twigs]
+    count = Counter(names)
+    return tuple(
+        Leaf(
+            key=key,
+            name=name if count[name] == 1 else f"{name} ({twig.source.first})",
+            type=twig.type,
+            weight=whole_weight(share),
+            paths=twig.source.paths,
+            options=_leaf_options(twig),
+            tags=twig.branch.tags,
+            labels=twig.branch.labels,
+        )
+        for (twig, share), key, name in zip(twigs, keys, names, strict=True)
+    )
+
+
+def _keys(twigs: Sequence[Twig]) -> list[str]:
+    seen: Counter[str] = Counter()
+    owners: dict[str, Twig] = {}
+    keys: list[str] = []
+    for twig in twigs:
+        if twig.name is None:
+            seen[twig.source.identity] += 1
+            occurrence = seen[twig.source.identity]
+            key = (
+                twig.source.identity if occurrence == 1 else f"{twig.source.identity}-{occurrence}"
+            )
+        else:
+            key = _short(twig.name)
+        owner = owners.setdefault(key, twig)
+        if owner is not twig:
+            raise ConfigError(
+                f"the name {twig.name or owner.name!r} is taken by {owner.where}",
+                where=str(twig.where),
+                fix="Give each entry a name of its own: progress is kept under it",
+            )
+        keys.append(key)
+    return keys
+
+
+def _short(name: str) -> str:
+    if len(name.encode()) <= _LONGEST_KEY:
+        return name
+    return blake2b(name.encode(), digest_size=8).hexdigest()
+
+
+def _shown(twig: Twig) -> str:
+    labels = twig.branch.labels
+    called = "/".join(labels[key] for key in _NAMING_LABELS if key in labels)
+    return "/".join((*twig.branch.names, twig.name or called or twig.source.first))
+
+
+def _leaf_options(twig: Twig) -> LeafOptions:
+    options = twig.branch.options
+    pack = options["index_pack"]
     if pack is not None and not options["indexed"]:
         raise ConfigError(
-            "index_pack is given and indexed is not true", where=where, fix="Add indexed: true"
+            "`index_pack` is given and `indexed` is not true",
+            where=str(twig.where),
+            fix="Add `indexed: true`",
         )
     return LeafOptions(
         text_field=options["text_field"],
         lang_field=options["lang_field"],
         indexed=options["indexed"],
         indexes_root=options["indexes_root"],
-        index_pack=None if pack is None else str(Path(root or ".").absolute() / pack),
+        index_pack=pack and str(Path(options["index_pack_root"] or ".").absolute() / pack),
         input_sampling_rate=options["input_sampling_rate"],
         channel_selector=options["channel_selector"],
     )
 
 
-def _short(name: str) -> str:
-    if len(name) <= _LONGEST_KEY:
-        return name
-    return blake2b(name.encode(), digest_size=8).hexdigest()
-
-
-def _is_finite(options: Options, section: Section, sprouts: Sequence[Sprout]) -> bool:
+def _is_finite(options: Options, section: Section, twigs: Sequence[Twig]) -> bool:
     if options.force_finite or section.is_evaluation:
         return True
-    if len(sprouts) > 1:
-        return False
-    source = sprouts[0].source
-    return "tar" not in source.paths and not source.is_listed
+    ending = [twig for twig in twigs if twig.branch.options["force_finite"]]
+    if ending and len(ending) < len(twigs):
+        raise NotSupportedError(
+            "`force_finite` of a part of a blend is not supported yet",
+            where=str(ending[0].where.at("force_finite")),
+            fix="Set it for the whole section, or remove it",
+        )
+    if ending:
+        return True
+    alone = len(twigs) == 1 and not twigs[0].source.is_listed
+    return alone and "tar" not in twigs[0].source.paths

@@ -10,10 +10,17 @@ from playhead.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Section", "find_section"]
+    from playhead.config import Spot
 
-_INPUTS = ("input_cfg", "manifest_filepath", "cuts_path", "shar_path", "tarred_audio_filepaths")
-_TRAIN = "train_ds"
+__all__ = ["INPUTS", "Section", "find_section"]
+
+INPUTS = ("input_cfg", "manifest_filepath", "cuts_path", "shar_path", "tarred_audio_filepaths")
+"""The options that name data, the first that is given wins."""
+_TRAIN = ("train_ds", "training_ds", "train")
+_EVALUATION = frozenset(
+    {"dev", "eval", "evaluation", "predict", "test", "val", "valid", "validation"}
+)
+_GROUP_OF_SETS = "datasets"
 # Sections lie a few levels deep; what lies deeper is not a loader's.
 _DEEPEST = 6
 
@@ -31,10 +38,15 @@ class Section:
     def is_evaluation(self) -> bool:
         """Whether it is for validation or test: such data are finite."""
         parts = (self.name or "").split(".")
-        return any(part.startswith(("validation", "test", "predict")) for part in parts)
+        return any(part.partition("_")[0] in _EVALUATION for part in parts)
+
+    @property
+    def shared_keys(self) -> tuple[str, ...] | None:
+        """The way to the section whose options this one shares; None where there is none."""
+        return self.keys[:-2] if _GROUP_OF_SETS in self.keys[-2:-1] else None
 
 
-def find_section(content: Any, wanted: str | None, where: str) -> Section:
+def find_section(content: Any, wanted: str | None, where: Spot) -> Section:
     """Find the section of a config that describes the data.
 
     Parameters
@@ -43,43 +55,53 @@ def find_section(content: Any, wanted: str | None, where: str) -> Section:
         The config as plain containers.
     wanted
         A dotted path or the end of one, such as `validation_ds`; None for the training section.
+        Of a blend that stands alone it is the name.
     where
-        The config's file, for messages.
+        The config, for messages.
 
     Raises
     ------
     ConfigError
         When there is none, or several; the message lists those there are.
     """
-    if isinstance(content, list) or any(key in content for key in _INPUTS):
+    if isinstance(content, list) or any(key in content for key in INPUTS):
         return Section((), wanted)
     found = [Section(keys, ".".join(keys)) for keys in _candidates(content, ())]
-    names = [section.name or "" for section in found]
-    if wanted is None:
-        fitting = [section for section in found if section.keys[-1] == _TRAIN]
-        fitting = fitting or (found if len(found) == 1 else [])
-    else:
-        fitting = [s for s in found if s.name == wanted] or [
-            s for s in found if (s.name or "").endswith(f".{wanted}")
-        ]
+    fitting = _training(found) if wanted is None else _named(found, wanted)
     if len(fitting) == 1:
         return fitting[0]
     asked = "section" if wanted is None else f"section {wanted!r}"
-    if not names:
+    if not found:
         raise ConfigError(
-            f"there is no {asked} with data: nothing has {' or '.join(_INPUTS[:3])}",
-            where=where,
+            f"there is no {asked} with data: nothing has {', '.join(INPUTS[:2])} or {INPUTS[2]}",
+            where=str(where),
             fix="Give a list of entries, a mapping with input_cfg, or a training config",
         )
+    names = ", ".join(section.name or "" for section in fitting or found)
+    what = "training section" if wanted is None else asked
     raise ConfigError(
-        f"{'several sections fit' if fitting else 'no section fits'} where one {asked} is wanted",
-        where=where,
-        fix=f"Choose one by section=: {', '.join(names)}",
+        f"there is {'more than one' if fitting else 'no'} {what} with data",
+        where=str(where),
+        fix=f"Choose one of these as `section`: {names}",
     )
 
 
+def _training(found: list[Section]) -> list[Section]:
+    named = [section for section in found if section.keys[-1] in _TRAIN]
+    return named or [section for section in found if len(found) == 1 and not section.is_evaluation]
+
+
+def _named(found: list[Section], wanted: str) -> list[Section]:
+    """The section of that path, else those whose path ends so, else the sets below such a one."""
+    paths = {f".{section.name}": section for section in found}
+    exact = [section for path, section in paths.items() if path == f".{wanted}"]
+    ending = [section for path, section in paths.items() if path.endswith(f".{wanted}")]
+    below = f".{wanted}.{_GROUP_OF_SETS}."
+    return exact or ending or [section for path, section in paths.items() if below in path]
+
+
 def _candidates(content: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if keys and any(content.get(key) is not None for key in _INPUTS):
+    if keys and any(content.get(key) is not None for key in INPUTS):
         yield keys
         return
     if len(keys) >= _DEEPEST:

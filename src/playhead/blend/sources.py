@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
-from playhead.paths import expand, scheme
+from playhead.paths import exists, expand, scheme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from playhead.config import Spot
 
 __all__ = ["Source", "sources_of"]
 
@@ -29,119 +31,143 @@ class Source:
     """Hash of the type and of the paths as declared."""
     first: str
     """The first path as declared, for people."""
-    weight: float | int | None
+    weight: float | None
     """Weight among the sources of its entry; None where they have none."""
     is_listed: bool
     """Whether it was declared in a list: elsewhere that makes a mixture, which has no end."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    specs: tuple[str, ...]
-    weight: float | int | None
+class _Item:
+    """An item of a list of paths."""
+
+    spec: str
+    weight: float | None = None
 
 
 def sources_of(
-    type_: str, specs: Mapping[str, Any], *, base: Path | None, where: str
+    type_: str, specs: Mapping[str, Any], *, base: Path | None, where: Spot
 ) -> list[Source]:
     """The sources that an entry names.
 
     A flat list and a list of one-element lists are one source of many files: drawing from files in
     proportion to their rows is drawing from all rows alike. `[[path, weight], …]` are as many
-    sources.
+    sources. Items that stand at the same place of the lists of two roles belong together.
 
     Parameters
     ----------
     type_
         The input type.
     specs
-        Role (`manifest`, `tar`, `cuts`) to what the entry says.
+        Role (`manifest`, `tar`, `cuts`) to what the entry says; the first role has the weights.
     base
         Folder of the file that declares them: relative paths that are not in the working directory
-        may lie there.
+        and are there, are those. None where there is no such file.
     where
-        Place of the entry, for messages.
+        The entry, for messages.
 
     Raises
     ------
     ConfigError
-        When a form is not known, or lists do not have the same length.
+        When the lists have no known form, or do not have the same length.
     """
-    named = {role: _named(spec, role, where) for role, spec in specs.items()}
-    lengths = {role: len(groups) for role, groups in named.items()}
-    if len(set(lengths.values())) > 1:
+    items = {role: _items(spec, role, where) for role, spec in specs.items()}
+    main, *others = items
+    for role in others:
+        _check_partners(items[main], items[role], (main, role), specs, where)
+    weighted = [item.weight is not None for item in items[main]]
+    if any(weighted) and not all(weighted):
         raise ConfigError(
-            f"the lists do not have the same length: {_counts(lengths)}",
-            where=where,
-            fix="Give every manifest its tars",
-        )
-    main = next(iter(named.values()))
-    if all(group.weight is None for group in main):
-        merged = {
-            role: [_Named(tuple(s for group in groups for s in group.specs), None)]
-            for role, groups in named.items()
-        }
-        return [_source(type_, merged, 0, base, specs)]
-    if any(group.weight is None for group in main):
-        raise ConfigError(
-            "some paths of a list have a weight and some have none",
-            where=where,
+            f"some {main} paths have a weight and some have none",
+            where=str(where),
             fix="Write [path, weight] for all of them, or for none",
         )
-    return [_source(type_, named, number, base, specs) for number in range(len(main))]
+    is_listed = not isinstance(specs[main], str)
+    if not any(weighted):
+        declared = {role: [item.spec for item in listed] for role, listed in items.items()}
+        return [_source(type_, declared, base, None, is_listed=is_listed)]
+    return [
+        _source(
+            type_,
+            {role: [listed[place].spec] for role, listed in items.items()},
+            base,
+            item.weight,
+            is_listed=is_listed,
+        )
+        for place, item in enumerate(items[main])
+    ]
+
+
+def _check_partners(
+    main: Sequence[_Item],
+    other: Sequence[_Item],
+    roles: tuple[str, str],
+    specs: Mapping[str, Any],
+    where: Spot,
+) -> None:
+    are_lists = not any(isinstance(specs[role], str) for role in roles)
+    has_weights = main[0].weight is not None
+    if len(main) != len(other) and (are_lists or has_weights):
+        raise ConfigError(
+            f"the lists of {roles[0]} and {roles[1]} paths have {len(main)} and {len(other)} items",
+            where=str(where),
+            fix=f"Give every {roles[0]} its {roles[1]}",
+        )
+    for mine, theirs in zip(main, other, strict=False):
+        if theirs.weight is not None and theirs.weight != mine.weight:
+            raise ConfigError(
+                f"the {roles[1]} {theirs.spec} has a weight that its {roles[0]} has not",
+                where=str(where),
+                fix=f"Write weights with the {roles[0]} paths",
+            )
 
 
 def _source(
     type_: str,
-    named: Mapping[str, Sequence[_Named]],
-    number: int,
+    declared: Mapping[str, Sequence[str]],
     base: Path | None,
-    specs: Mapping[str, Any],
+    weight: float | None,
+    *,
+    is_listed: bool,
 ) -> Source:
-    declared = {role: list(groups[number].specs) for role, groups in named.items()}
     text = json.dumps([type_, declared], sort_keys=True)
-    main = next(iter(named.values()))[number]
     return Source(
         paths={
-            role: tuple(path for spec in listed for path in _located(spec, base))
-            for role, listed in declared.items()
+            role: tuple(path for spec in specs for path in _located(spec, base))
+            for role, specs in declared.items()
         },
         identity=blake2b(text.encode(), digest_size=_KEY_BYTES).hexdigest(),
-        first=main.specs[0],
-        weight=main.weight,
-        is_listed=not isinstance(specs[next(iter(specs))], str),
+        first=next(iter(declared.values()))[0],
+        weight=weight,
+        is_listed=is_listed,
     )
 
 
-def _named(spec: Any, role: str, where: str) -> list[_Named]:
-    if isinstance(spec, str):
-        return [_Named((spec,), None)]
-    if isinstance(spec, (list, tuple)) and spec:
-        if all(isinstance(item, str) for item in spec):
-            return [_Named((item,), None) for item in spec]
-        if all(isinstance(item, (list, tuple)) for item in spec):
-            return [_inner(item, spec, role, where) for item in spec]
-    raise _unknown_form(spec, role, where)
+def _items(spec: Any, role: str, where: Spot) -> list[_Item]:
+    listed: Any = [spec] if isinstance(spec, str) else spec
+    items = [_item(item) for item in listed] if isinstance(listed, (list, tuple)) else []
+    kept = [item for item in items if item is not None]
+    if not kept or len(kept) < len(items):
+        shown = json.dumps(spec, default=str)
+        shown = shown if len(shown) <= 80 else shown[:77] + "…"
+        raise ConfigError(
+            f"the {role} paths {shown} have no known form",
+            where=str(where),
+            fix="Give a path, [path, …], [[path], …] or [[path, weight], …]",
+        )
+    return kept
 
 
-def _inner(item: Any, spec: Any, role: str, where: str) -> _Named:
-    if item and all(isinstance(part, str) for part in item):
-        return _Named(tuple(item), None)
+def _item(item: Any) -> _Item | None:
     match item:
-        case [str() as path, int() | float() as weight] if not isinstance(weight, bool):
-            return _Named((path,), weight)
+        case str() as path if path:
+            return _Item(path)
+        case [str() as path] if path:
+            return _Item(path)
+        case [str() as path, int() | float() as weight] if path and not isinstance(weight, bool):
+            return _Item(path, weight)
         case _:
-            raise _unknown_form(spec, role, where)
-
-
-def _unknown_form(spec: Any, role: str, where: str) -> ConfigError:
-    shown = repr(spec)
-    shown = shown if len(shown) <= 80 else shown[:77] + "…"
-    return ConfigError(
-        f"the {role} paths {shown} have no known form",
-        where=where,
-        fix="Give a path, [path, …], [[path], …] or [[path, weight], …]",
-    )
+            return None
 
 
 def _located(spec: str, base: Path | None) -> list[str]:
@@ -151,10 +177,8 @@ def _located(spec: str, base: Path | None) -> list[str]:
         return paths
     if first.startswith("~"):
         return [str(Path(path).expanduser()) for path in paths]
-    if base is None or Path(first).is_absolute() or Path(first).exists():
+    if base is None or Path(first).is_absolute() or exists(first):
         return paths
-    return [str(base / path) for path in paths] if (base / first).exists() else paths
-
-
-def _counts(lengths: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {role}" for role, count in lengths.items())
+    if exists(base / spec):
+        return [str(base / spec)]
+    return [str(base / path) for path in paths] if exists(base / first) else paths

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import math
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from playhead.config.values import convert
 from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from playhead.config import Spot
+
 __all__ = ["UNIT", "shares", "temperatures", "whole_weight"]
 
 UNIT = 1 << 32
 """The whole blend in units of a leaf's weight."""
+# Powers differ in the last bit between C libraries; decimals of a fixed precision do not.
+_DECIMALS = Context(prec=20)
 
 
-def shares(weights: Sequence[Any], temperature: float, where: str) -> list[float]:
+def shares(weights: Sequence[Any], temperature: float, where: Spot) -> list[Fraction]:
     """Shares of siblings: w**t over the sum of all, or the same for all where none has a weight.
 
     Parameters
@@ -24,9 +30,9 @@ def shares(weights: Sequence[Any], temperature: float, where: str) -> list[float
     weights
         Declared weights; None where an entry has none.
     temperature
-        Exponent; 1 keeps the weights, 0 makes those above 0 equal.
+        Exponent t; 1 keeps the weights, 0 makes those above 0 equal.
     where
-        Place of the siblings, for messages.
+        The list of the siblings, for messages.
 
     Raises
     ------
@@ -35,33 +41,44 @@ def shares(weights: Sequence[Any], temperature: float, where: str) -> list[float
 
     Examples
     --------
-    >>> shares([3, 1], 1.0, "here")
-    [0.75, 0.25]
+    >>> from playhead.config import Spot
+    >>> shares([3, 1], 1.0, Spot("blend.yaml"))
+    [Fraction(3, 4), Fraction(1, 4)]
     """
-    if all(weight is None for weight in weights):
-        return [1 / len(weights)] * len(weights)
-    if any(weight is None for weight in weights):
-        without = sum(weight is None for weight in weights)
+    missing = [place for place, weight in enumerate(weights) if weight is None]
+    if len(missing) == len(weights):
+        return [Fraction(1, len(weights))] * len(weights)
+    if missing:
         raise ConfigError(
-            f"{without} of {len(weights)} entries have no weight",
-            where=where,
+            f"{len(missing)} of {len(weights)} siblings have no weight",
+            where=str(where.at(missing[0])),
             fix="Give all entries of a level a weight, or none",
         )
-    numbers = [_weight(weight, where) for weight in weights]
+    numbers = [_weight(weight, where.at(place)) for place, weight in enumerate(weights)]
     if temperature != 1:
-        numbers = [number**temperature if number else 0.0 for number in numbers]
-    total = math.fsum(numbers)
+        exponent = Decimal(repr(temperature))
+        numbers = [number and _DECIMALS.power(number, exponent) for number in numbers]
+    parts = _whole(numbers)
+    total = sum(parts)
     if not total:
-        raise ConfigError("all weights are 0", where=where, fix="Give one entry a weight above 0")
-    return [number / total for number in numbers]
+        raise ConfigError(
+            "all weights are 0", where=str(where), fix="Give an entry a weight above 0"
+        )
+    return [Fraction(part, total) for part in parts]
 
 
-def whole_weight(share: float) -> int:
-    """A share of the blend in units of 2**-32; a share above 0 is at least one unit."""
+def whole_weight(share: Fraction) -> int:
+    """A share of the blend in units of 2**-32; a share above 0 is at least one unit.
+
+    Examples
+    --------
+    >>> whole_weight(Fraction(1, 4)), whole_weight(Fraction(0))
+    (1073741824, 0)
+    """
     return max(1, round(share * UNIT)) if share else 0
 
 
-def temperatures(value: Any, depth: int, where: str, notes: list[str]) -> list[float]:
+def temperatures(value: float | tuple[float, ...] | None, depth: int, where: Spot) -> list[float]:
     """The exponent of every level of a tree.
 
     Parameters
@@ -71,58 +88,41 @@ def temperatures(value: Any, depth: int, where: str, notes: list[str]) -> list[f
     depth
         How deep `input_cfg` is nested.
     where
-        Place of the option, for messages.
-    notes
-        Gets a note where one number stands for several levels.
+        The option, for messages.
 
     Raises
     ------
     ConfigError
-        When a list does not fit the depth, or something is no number.
+        When the numbers do not fit the depth.
     """
-    if value is None:
-        return [1.0] * depth
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, tuple):
         if len(value) != depth:
+            levels = "1 level" if depth == 1 else f"{depth} levels"
             raise ConfigError(
-                f"reweight_temperature has {len(value)} numbers, which does not match the"
-                f" {depth} levels of input_cfg",
-                where=where,
-                fix="Give one number per level, or a single one",
+                f"`reweight_temperature` has {len(value)} numbers, and input_cfg has {levels}",
+                where=str(where),
+                fix="Give one number per level, or a single one for all",
             )
-        return [_temperature(item, where) for item in value]
-    if depth > 1:
-        notes.append(f"reweight_temperature {value} is used at all {depth} levels of input_cfg")
-    return [_temperature(value, where)] * depth
+        return list(value)
+    return [1.0 if value is None else value] * depth
 
 
-def _weight(value: Any, where: str) -> float:
-    number = _number(value)
-    if number is None or number < 0:
+def _weight(value: Any, where: Spot) -> Decimal:
+    try:
+        number = convert(value, float)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
         raise ConfigError(
             f"the weight {value!r} is not a number of at least 0",
-            where=where,
-            fix="Give a finite number",
+            where=str(where),
+            fix="Give a finite number, 0 to leave the data out",
         )
-    return number
+    # As it is written, not as the nearest binary fraction: 0.1 and 0.2 are exactly 1 to 2.
+    return Decimal(repr(number))
 
 
-def _temperature(value: Any, where: str) -> float:
-    number = _number(value)
-    if number is None or number < 0:
-        raise ConfigError(
-            f"reweight_temperature {value!r} is not a number of at least 0",
-            where=where,
-            fix="1 keeps the weights, 0 makes them equal",
-        )
-    return number
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+def _whole(numbers: Sequence[Decimal]) -> list[int]:
+    """Whole numbers in the same proportions."""
+    digits = -min(0, *(int(number.as_tuple().exponent) for number in numbers))
+    return [int(number.scaleb(digits, _DECIMALS)) for number in numbers]

@@ -7,19 +7,17 @@ finding data needs a handful of its values.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from playhead.blend.interpolation import Interpolation
+from playhead.blend.yaml_loader import parse_yaml
 from playhead.errors import ConfigError, SourceNotFoundError
-from playhead.paths import resolve_reference
+from playhead.paths import resolve_reference, scheme
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from omegaconf import DictConfig
-
 __all__ = ["YamlTree", "load_tree"]
-
-_LIST = "__list__"
 
 
 class YamlTree:
@@ -28,18 +26,25 @@ class YamlTree:
     Parameters
     ----------
     path
-        The file, for messages and for references relative to it.
+        The file, or what stands for it in messages.
     content
         What the file holds.
     data_blend_dir
-        What `${data_blend_dir}` stands for, or None.
+        What `${data_blend_dir}` stands for; None for the content's own key of that name.
+    folder
+        What paths in it are relative to beside the working directory; None where it is no file.
     """
 
-    def __init__(self, path: str, content: Any, data_blend_dir: str | None) -> None:
+    def __init__(
+        self, path: str, content: Any, data_blend_dir: str | None, folder: Path | None = None
+    ) -> None:
         self.path = path
         self.content = content
+        self.folder = folder
+        if data_blend_dir is None and isinstance(content, dict):
+            data_blend_dir = content.get("data_blend_dir")
         self.data_blend_dir = data_blend_dir
-        self._config: DictConfig | None = None
+        self._interpolation = Interpolation(content, data_blend_dir, path)
 
     def resolve(self, value: Any, keys: Sequence[str | int]) -> Any:
         """Resolve a value's interpolations, if it has any.
@@ -61,27 +66,7 @@ class YamlTree:
         ConfigError
             An interpolation cannot be resolved.
         """
-        if not _has_interpolation(value):
-            return value
-        from omegaconf import OmegaConf  # noqa: PLC0415  (slow, and most configs do not need it)
-        from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415
-
-        if self._config is None:
-            self._config = self._make_config()
-        way = [_LIST, *keys] if isinstance(self.content, list) else list(keys)
-        try:
-            node: Any = self._config
-            for key in way:
-                node = node[key]
-            return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
-        except OmegaConfBaseException as error:
-            reason = str(error).partition("\n")[0]
-            fix = "Give it by `--data-blend-dir`" if "data_blend_dir" in reason else None
-            raise ConfigError(
-                f"`{'.'.join(map(str, keys))}` cannot be resolved: {reason}",
-                where=self.path,
-                fix=fix,
-            ) from None
+        return self._interpolation.resolve(value, keys)
 
     def refer(self, reference: str) -> YamlTree:
         """Load a YAML file that this one names, relative to itself, then to the working directory.
@@ -98,17 +83,8 @@ class YamlTree:
         ConfigError
             It is not valid YAML.
         """
-        path = resolve_reference(reference, Path(self.path).parent)
+        path = resolve_reference(reference, self.folder)
         return load_tree(path, data_blend_dir=self.data_blend_dir, named_by=self.path)
-
-    def _make_config(self) -> DictConfig:
-        from omegaconf import OmegaConf  # noqa: PLC0415
-
-        is_list = isinstance(self.content, list)
-        top = {_LIST: self.content} if is_list else dict(self.content)
-        if self.data_blend_dir is not None:
-            top["data_blend_dir"] = self.data_blend_dir
-        return OmegaConf.create(top)
 
 
 def load_tree(path: str, *, data_blend_dir: str | None, named_by: str | None = None) -> YamlTree:
@@ -130,8 +106,8 @@ def load_tree(path: str, *, data_blend_dir: str | None, named_by: str | None = N
     ConfigError
         It is not valid YAML, or neither a list nor a mapping.
     """
-    import yaml  # noqa: PLC0415  (with it `playhead --help` would be slower)
-
+    if scheme(path):
+        raise ConfigError("a config has to be a local file", where=path, fix="Download it first")
     try:
         text = Path(path).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -141,28 +117,11 @@ def load_tree(path: str, *, data_blend_dir: str | None, named_by: str | None = N
         ) from None
     except OSError as error:
         raise ConfigError(f"the config cannot be read: {error.strerror}", where=path) from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        content = yaml.load(text, Loader=loader)  # noqa: S506  (both loaders are safe ones)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = path if mark is None else f"{path}:{mark.line + 1}"
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ConfigError(f"the config is not valid YAML: {problem}", where=where) from None
+    content = parse_yaml(text, path)
     if not isinstance(content, (list, dict)):
         raise ConfigError(
             "the config is neither a list nor a mapping",
             where=path,
             fix="A blend is a list of entries, or a mapping with `input_cfg`",
         )
-    return YamlTree(path, content, data_blend_dir)
-
-
-def _has_interpolation(value: Any) -> bool:
-    if isinstance(value, str):
-        return "${" in value
-    if isinstance(value, dict):
-        return any(map(_has_interpolation, cast("dict[Any, Any]", value).values()))
-    if isinstance(value, list):
-        return any(map(_has_interpolation, cast("list[Any]", value)))
-    return False
+    return YamlTree(path, content, data_blend_dir, Path(path).parent)

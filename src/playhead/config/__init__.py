@@ -2,6 +2,7 @@
 
 from playhead.config.options import Options
 from playhead.config.read import read_options
+from playhead.config.spot import Spot
 from playhead.config.status import STATUS, Status
 
-__all__ = ["STATUS", "Options", "Status", "read_options"]
+__all__ = ["STATUS", "Options", "Spot", "Status", "read_options"]

@@ -41,13 +41,13 @@ class Options:
     """Length in seconds that counts double: a length d counts as d + d²/q."""
     use_bucketing: bool = False
     """Batch samples of like length; true by itself when bins or sizes are given."""
-    bucket_batch_size: Any = None
+    bucket_batch_size: tuple[int, ...] | None = None
     """Batch size for each of `bucket_duration_bins`."""
     num_buckets: int = 30
     """Length classes where no bins are given; at least 100 are made."""
     num_cuts_for_bins_estimate: int = 10000
     """How many cuts others read to estimate bins; here the columns are read instead."""
-    bucket_duration_bins: Any = None
+    bucket_duration_bins: tuple[float, ...] | None = None
     """Inclusive upper edges of the length classes in seconds, ascending."""
     bucket_buffer_size: int = 10000
     """Size of a buffer that does not exist here."""
@@ -59,17 +59,17 @@ class Options:
     """Size of a buffer that does not exist here: whole leaves are permuted."""
     drop_last: bool = False
     """Drop the samples that do not fill the last step of a finite pass."""
-    shard_seed: Any = "trng"
+    shard_seed: int | str = "trng"
     """Seed of the order of shards elsewhere; here `seed` decides everything."""
     max_open_streams: int | None = None
     """Streams held open at once."""
     cuda_expandable_segments: bool = True
     """A setting of CUDA's allocator; set PYTORCH_CUDA_ALLOC_CONF instead."""
-    reweight_temperature: Any = None
+    reweight_temperature: float | tuple[float, ...] | None = None
     """Exponent of the weights, a number or one per level; 1 keeps them, 0 makes them equal."""
     multi_config: bool = False
     """Take every sub-section for a loader of its own."""
-    sampler_fusion: str = "round_robin"
+    sampler_fusion: Literal["round_robin", "randomized_round_robin", "zip"] = "round_robin"
     """How the loaders of `multi_config` take turns."""
     sampler_weights: Any = None
     """Weights of the loaders of `multi_config`."""
@@ -99,9 +99,9 @@ class Options:
     """Shortest sample that is kept, seconds, inclusive."""
     max_duration: float | None = float("inf")
     """Longest sample that is kept, seconds, inclusive."""
-    min_tps: float = -1.0
+    min_tps: float | None = -1.0
     """Fewest tokens a second of a sample that is kept."""
-    max_tps: Any = float("inf")
+    max_tps: float | tuple[float, ...] | None = float("inf")
     """Most tokens a second of a sample that is kept; a list gives one per bucket."""
     min_tokens: float | None = None
     """Fewest tokens of a text that is kept."""
@@ -109,9 +109,9 @@ class Options:
     """Most tokens of a text that is kept."""
     measure_total_length: bool = True
     """Count the answer's tokens into the length of a text."""
-    min_tpt: float = -1.0
+    min_tpt: float | None = -1.0
     """Least ratio of output to input tokens."""
-    max_tpt: Any = float("inf")
+    max_tpt: float | tuple[float, ...] | None = float("inf")
     """Greatest ratio of output to input tokens."""
     max_cer: float | None = float("inf")
     """Greatest character error rate that is kept."""
@@ -119,7 +119,7 @@ class Options:
     """Least similarity of speakers that is kept."""
     excluded_speaker_ids: Any = None
     """Speakers that are held out."""
-    speaker_filter_fields: Any = None
+    speaker_filter_fields: tuple[str, ...] | None = None
     """Fields that `excluded_speaker_ids` looks at."""
     keep: str = "pass"
     """Value of `validation_status` that is kept."""
@@ -129,13 +129,13 @@ class Options:
     """Permute; declared order if false."""
     sample_rate: int = 16000
     """Hz that all audio is resampled to."""
-    seed: Any = 0
+    seed: int | str = 0
     """An integer, or `trng` or `randomized` for one that is drawn at the start and kept."""
     num_workers: int = 0
     """Worker processes; they do not enter the order."""
     pin_memory: bool = False
     """Copy tensors to page-locked memory."""
-    channel_selector: Any = None
+    channel_selector: int | str | None = None
     """Channel to use, or the row's key that holds its number."""
     text_field: str = "text"
     """Row's key of the transcript."""
@@ -175,7 +175,7 @@ class Options:
     # Augmentation
     noise_path: Any = None
     """Noise to mix in."""
-    noise_snr: Any = (10.0, 20.0)
+    noise_snr: tuple[float, ...] = (10.0, 20.0)
     """Range of the signal-to-noise ratio, dB."""
     noise_mix_prob: float = 0.5
     """Probability of mixing noise in."""
@@ -193,7 +193,7 @@ class Options:
     """Loudness of joined samples, dB."""
     truncate_duration: float | None = None
     """Cut samples to at most so many seconds."""
-    truncate_offset_type: str = "random"
+    truncate_offset_type: Literal["random", "start", "end"] = "random"
     """Where a truncated sample begins: `random`, `start` or `end`."""
     cut_into_windows_duration: float | None = None
     """Split samples into windows of so many seconds."""
@@ -203,7 +203,7 @@ class Options:
     """Keep transcripts that a window cuts through."""
     clipping_enabled: bool = False
     """Clip samples."""
-    clipping_gain_db: Any = (0.0, 24.0)
+    clipping_gain_db: tuple[float, ...] = (0.0, 24.0)
     """Range of the gain before clipping, dB."""
     clipping_normalize: bool = True
     """Normalise after clipping."""
@@ -221,11 +221,11 @@ class Options:
     """Probability of reverberation."""
     pad_min_duration: float | None = None
     """Pad samples to at least so many seconds."""
-    pad_direction: str = "right"
+    pad_direction: Literal["left", "right", "both", "random"] = "right"
     """Where padding goes: `left`, `right`, `both` or `random`."""
     lowpass_enabled: bool = False
     """Filter high frequencies out."""
-    lowpass_frequencies_interval: Any = (3500.0, 8000.0)
+    lowpass_frequencies_interval: tuple[float, ...] = (3500.0, 8000.0)
     """Range of the cut-off frequency, Hz."""
     lowpass_prob: float = 0.5
     """Probability of the low-pass filter."""
@@ -233,11 +233,11 @@ class Options:
     """Code samples with a lossy codec and back."""
     compression_prob: float = 0.5
     """Probability of compression."""
-    compression_level_interval: Any = (0.8, 0.99)
+    compression_level_interval: tuple[float, ...] = (0.8, 0.99)
     """Range of the level of compression, 0 best to 1 worst."""
-    compression_codecs: Any = ("opus",)
+    compression_codecs: tuple[str, ...] = ("opus",)
     """Codecs to choose from."""
-    compression_codec_weights: Any = None
+    compression_codec_weights: tuple[float, ...] | None = None
     """Weights of the codecs."""
     compression_enable_for_custom_fields: bool = False
     """Compress custom recordings too."""
