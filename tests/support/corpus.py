@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import soundfile as sf
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def tone(seconds: float, rate: int = 16000, channels: int = 1, seed: int = 0) -> np.ndarray:
@@ -17,7 +20,9 @@ def tone(seconds: float, rate: int = 16000, channels: int = 1, seed: int = 0) ->
     return rng.integers(-8000, 8000, (round(seconds * rate), channels), dtype=np.int16)
 
 
-def wav_bytes(seconds: float, rate: int = 16000, channels: int = 1, seed: int = 0, format: str = "WAV") -> bytes:
+def wav_bytes(
+    seconds: float, rate: int = 16000, channels: int = 1, seed: int = 0, format: str = "WAV"
+) -> bytes:
     buffer = io.BytesIO()
     sf.write(buffer, tone(seconds, rate, channels, seed), rate, format=format)
     return buffer.getvalue()
@@ -29,18 +34,24 @@ def write_jsonl(path: Path, rows: list[dict]) -> Path:
     return path
 
 
-def nemo_corpus(folder: Path, durations: list[float], rate: int = 16000, prefix: str = "utt") -> Path:
+def nemo_corpus(
+    folder: Path, durations: list[float], rate: int = 16000, prefix: str = "utt"
+) -> Path:
     """Wavs and a NeMo manifest with relative paths; the transcript names the utterance."""
     rows = []
     for i, seconds in enumerate(durations):
         name = f"wav/{prefix}{i:05d}.wav"
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(wav_bytes(seconds, rate, seed=i))
-        rows.append({"audio_filepath": name, "duration": seconds, "text": f"{prefix} {i}", "lang": "en"})
+        rows.append(
+            {"audio_filepath": name, "duration": seconds, "text": f"{prefix} {i}", "lang": "en"}
+        )
     return write_jsonl(folder / "manifest.json", rows)
 
 
-def write_tar(path: Path, members: list[tuple[str, bytes]], format: int = tarfile.USTAR_FORMAT) -> Path:
+def write_tar(
+    path: Path, members: list[tuple[str, bytes]], format: int = tarfile.USTAR_FORMAT
+) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w", format=format) as tar:
         for name, payload in members:
@@ -50,14 +61,23 @@ def write_tar(path: Path, members: list[tuple[str, bytes]], format: int = tarfil
     return path
 
 
-def tarred_corpus(folder: Path, durations: list[float], shards: int, rate: int = 16000) -> tuple[str, str]:
-    """`manifest__OP_0..K_CL_.json` and `audio__OP_0..K_CL_.tar`, utterances dealt to shards in turn."""
+def tarred_corpus(
+    folder: Path, durations: list[float], shards: int, rate: int = 16000
+) -> tuple[str, str]:
+    """Patterns of a manifest and a tar per shard, utterances dealt to shards in turn."""
     for shard in range(shards):
         members, rows = [], []
         for i in range(shard, len(durations), shards):
             name = f"utt{i:05d}.wav"
             members.append((name, wav_bytes(durations[i], rate, seed=i)))
-            rows.append({"audio_filepath": name, "duration": durations[i], "text": f"utt {i}", "shard_id": shard})
+            rows.append(
+                {
+                    "audio_filepath": name,
+                    "duration": durations[i],
+                    "text": f"utt {i}",
+                    "shard_id": shard,
+                }
+            )
         write_tar(folder / f"audio_{shard}.tar", members)
         write_jsonl(folder / f"manifest_{shard}.json", rows)
     span = f"_OP_0..{shards - 1}_CL_"
