@@ -117,13 +117,13 @@ def test_a_whole_training_config(config):
           tokenizer: {type: bpe, dir: "${nowhere}"}
           root: /data
           train_ds:
-            manifest_filepath: ???
+            manifest_filepath: /a/placeholder.json
             input_cfg:
             - {type: nemo, manifest_filepath: "${model.root}/train.json"}
           validation_ds:
             manifest_filepath: [/d/v1.json, /d/v2.json]
           test_ds:
-            manifest_filepath: null
+            manifest_filepath: ???
           flat_ds:
             is_tarred: true
             manifest_filepath: /d/f.json
