@@ -36,9 +36,9 @@ class TinyCtc(nn.Module):
         self.net = nn.Sequential(
             nn.Conv1d(_FFT // 2 + 1, _WIDTH, 5, padding=2),
             nn.ReLU(),
-            nn.Conv1d(_WIDTH, _WIDTH, 7, padding=3),
+            nn.Conv1d(_WIDTH, _WIDTH, 9, padding=4),
             nn.ReLU(),
-            nn.Conv1d(_WIDTH, len(alphabet) + 1, 7, padding=3),
+            nn.Conv1d(_WIDTH, len(alphabet) + 1, 9, padding=4),
         )
         self.window: torch.Tensor
         self.register_buffer("window", torch.hann_window(_FFT), persistent=False)
@@ -52,7 +52,8 @@ class TinyCtc(nn.Module):
         spectrum = torch.stft(
             audio.double(), _FFT, _HOP, window=self.window, return_complex=True
         ).abs()
-        features = torch.log(spectrum + 1e-3)
+        # About zero mean and unit variance for speech at a usual level.
+        features = (torch.log(spectrum + 1e-2) + 2) / 2
         frames = 1 + lengths // _HOP
         # Silence beyond the end of a sample must not look different in another batch.
         own = torch.arange(features.shape[2])[None, None] < frames[:, None, None]

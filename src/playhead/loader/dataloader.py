@@ -9,7 +9,7 @@ from playhead.blend import read_blend
 from playhead.datasets import SpeechToText
 from playhead.errors import NotSupportedError
 from playhead.fetch import Fetcher, FetchSpec
-from playhead.index.build import open_leaves
+from playhead.loader.indexing import open_columns
 from playhead.loader.loader import Loader
 from playhead.loader.ranks import find_topology
 from playhead.loader.run import Planning
@@ -55,7 +55,7 @@ def dataloader(
     strict
         Take every unknown key for an error.
     **overrides
-        Options that win over the config's.
+        Options that win over the config's; `data_blend_dir` is what `${data_blend_dir}` stands for.
 
     Returns
     -------
@@ -72,12 +72,19 @@ def dataloader(
             "a tokenizer is not supported yet", fix="Tokenize `texts` in the training step"
         )
     topology = find_topology(rank, world_size)
-    blend = read_blend(config, section=section, strict=strict, overrides=overrides)
+    data_blend_dir = overrides.pop("data_blend_dir", None)
+    blend = read_blend(
+        config,
+        section=section,
+        strict=strict,
+        overrides=overrides,
+        data_blend_dir=data_blend_dir,
+    )
     if topology.rank == 0:
         for note in blend.notes:
             warnings.warn(note, stacklevel=2)
     options = blend.options
-    packs = open_leaves(blend.leaves, auto_index=options.auto_index)
+    packs = open_columns(blend, config)
     planning = Planning(
         leaves=columns_of(blend.leaves, packs),
         shape=shape_of(options, finite=blend.finite),
