@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from playhead.blend.section import find_section
 from playhead.blend.yaml_tree import YamlTree, load_tree
+from playhead.config import Spot
 from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
 from playhead.index.found import Blend, Discovery, Problem, place
 from playhead.index.sidecars import Sidecar
@@ -90,7 +91,7 @@ def discover_config(
     """
     walk = _Walk(open_files=[path])
     tree = load_tree(path, data_blend_dir=data_blend_dir)
-    keys = () if section is None else find_section(tree.content, section, tree.path).keys
+    keys = () if section is None else find_section(tree.content, section, Spot(tree.path)).keys
     content = tree.content
     for key in keys:
         content = content[key]
