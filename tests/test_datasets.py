@@ -107,6 +107,14 @@ def test_rows_that_only_lhotse_can_load(tmp_path):
         np.testing.assert_array_equal(row[:length], cut.load_audio()[0])
 
 
+def test_the_end_of_a_row_is_zero_whatever_the_memory_held(monkeypatch):
+    monkeypatch.setattr(
+        "playhead.fetch.waveforms._empty", lambda rows, length: torch.full((rows, length), 9.0)
+    )
+    batch = collate([Audio(source=wav_bytes(0.1)), Audio(source=wav_bytes(0.2))])
+    assert not batch["audio"][0, 1600:].any()
+
+
 def test_a_sample_without_a_transcript_has_an_empty_one():
     assert collate([Audio(source=wav_bytes(0.1))])["texts"] == [""]
 

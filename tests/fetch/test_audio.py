@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 import soundfile as sf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lhotse import CutSet, MonoCut, Recording
 from lhotse.augmentation import Resample
@@ -138,6 +138,8 @@ def test_every_track_of_a_mixed_cut_is_resampled():
     ),
     rate=st.sampled_from([8000, 11025, 16000, 22050, 44100, 48000]),
 )
+@example(seconds=0.35, rate=22050)
+@example(seconds=500.5 / 16000, rate=16000)
 def test_frames_are_counted_as_lhotse_does(seconds, rate):
     assert count_frames(seconds, rate) == compute_num_samples(seconds, rate)
 

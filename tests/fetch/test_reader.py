@@ -203,21 +203,22 @@ def test_every_member_is_compared_with_its_header(tmp_path):
         reader.read(micro_batch([3]), with_audio=True)
 
 
-@pytest.mark.parametrize("format_", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+LONG_NAME = "n" * 120 + ".wav"
+NAMES = ["./plain.wav", "folder/" * 20 + "x.wav", LONG_NAME, "Grüße/ñandú.wav", "talk-sub3.wav"]
+FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("format_", "name"),
     [
-        "./plain.wav",
-        "folder/" * 20 + "x.wav",
-        "n" * 120 + ".wav",
-        "Grüße/ñandú.wav",
-        "talk-sub3.wav",
+        (format_, name)
+        for format_ in FORMATS
+        for name in NAMES
+        if (format_, name) != (tarfile.USTAR_FORMAT, LONG_NAME)
     ],
 )
 def test_names_of_every_kind_are_no_reason_to_refuse(tmp_path, format_, name):
     member = name.replace("-sub3", "")
-    if format_ == tarfile.USTAR_FORMAT and member.startswith("nnn"):
-        pytest.skip("this format has no such names")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=format_) as tar:
         info = tarfile.TarInfo(member)

@@ -32,7 +32,8 @@ __all__ = ["ExampleDataset", "FetchSpec", "Fetcher"]
 class ExampleDataset(Protocol):
     """A dataset that makes batches of samples as they were read, without Lhotse's cuts.
 
-    What has both attributes is taken for one, whatever else it can do.
+    What has both attributes is taken for one; `collate` alone, as datasets of Lhotse have, is not
+    enough.
     """
 
     reads_audio: bool
@@ -96,8 +97,7 @@ class Fetcher:
         self.timings = Timings()
         self._reader = Reader(spec.leaves, spec.packs, self.timings)
         self._keyed = KeyedCalls(dataset)
-        # Lhotse's own datasets may have a flag called `collate`.
-        self._takes_examples = isinstance(dataset, ExampleDataset) and callable(dataset.collate)
+        self._takes_examples = isinstance(dataset, ExampleDataset)
         self._with_audio = not self._takes_examples or bool(dataset.reads_audio)
 
     def __reduce__(self) -> tuple[type[Fetcher], tuple[FetchSpec, Any]]:

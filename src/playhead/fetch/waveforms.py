@@ -102,7 +102,7 @@ def pad_waveforms(
             lengths[index], rates[index] = count_samples(example.audio, sample_rate, example.place)
     if sample_rate is None:
         _check_rates(examples, rates)
-    audio = _zeros(len(examples), int(lengths.max(initial=0)))
+    audio = _empty(len(examples), int(lengths.max(initial=0)))
     rows = audio.numpy()
     facts = zip(examples, rows, lengths.tolist(), rates.tolist(), strict=True)
     for index, (example, row, length, rate) in enumerate(facts):
@@ -110,6 +110,7 @@ def pad_waveforms(
             row[:length] = loaded[index]
         else:
             decode_into(row[:length], example.audio, rate, example.place)
+        row[length:] = 0
     return audio, torch.from_numpy(lengths)
 
 
@@ -134,11 +135,10 @@ def _check_rates(examples: Sequence[Example], rates: NDArray[np.int64]) -> None:
         )
 
 
-def _zeros(num_rows: int, length: int) -> torch.Tensor:
+def _empty(num_rows: int, length: int) -> torch.Tensor:
     if get_worker_info() is None:
-        return torch.zeros(num_rows, length)
-    # What a worker returns goes through shared memory: made there, it need not be copied. Fresh
-    # shared memory holds zeros.
+        return torch.empty(num_rows, length)
+    # What a worker returns goes through shared memory: made there, it need not be copied.
     storage: Any = torch.UntypedStorage._new_shared(4 * num_rows * length)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (as torch's own collation does)
     audio: Any = torch.empty(0)
     return audio.set_(storage, 0, (num_rows, length))
