@@ -50,7 +50,8 @@ class Shape:
         low, high = self.min_duration_us, self.max_duration_us
         if low is not None and high is not None and low > high:
             raise PlanError(
-                f"the option min_duration_us {low} is above max_duration_us {high}: nothing would be kept",
+                f"the option min_duration_us {low} is above max_duration_us {high}:"
+                " nothing would be kept",
                 fix="Exchange or widen them",
             )
 
