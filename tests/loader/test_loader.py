@@ -213,6 +213,19 @@ def test_the_skip_of_a_resumed_pass_does_not_stick():
     ]
 
 
+def test_the_length_between_passes_is_that_of_the_next():
+    whole = loader(finite=True)
+    full = len(whole)
+    saved = loader(finite=True)
+    take(saved, 6)
+    resumed = loader(finite=True)
+    resumed.load_state_dict(saved.state_dict())
+    batches = iter(resumed)
+    assert len(resumed) == full - 6
+    assert len(list(batches)) == full - 6
+    assert len(resumed) == len(list(resumed))
+
+
 def test_a_state_of_a_finished_pass_is_the_start_of_the_next():
     passes = loader(finite=True)
     expected = [[b["rows"] for b in passes] for _ in range(2)]

@@ -116,13 +116,17 @@ class Loader:
         return self._iterator
 
     def __len__(self) -> int:
+        """How many batches the running pass gives this rank; the next one, between passes.
+
+        A pass that was resumed counts from where it was resumed.
+        """
         if not self.finite:
             raise TypeError(
                 "an endless loader has no length: train by steps, or set force_finite: true"
             )
         if self._restored is not None:
             return self._planning.steps_left(self._restored) * self.batches_per_step
-        if self._run is not None:
+        if self._run is not None and self._delivered < self._run.count():
             return self._run.count()
         return self._planning.steps_left(self._fresh_position()) * self.batches_per_step
 
