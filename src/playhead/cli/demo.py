@@ -16,14 +16,22 @@ __all__ = ["demo"]
 
 @app.command()
 def demo(
+    *,
     manifest: Annotated[
         Path | None, typer.Option(help="Train on this NeMo manifest instead of made-up digits.")
     ] = None,
     output: Annotated[Path, typer.Option(help="Folder for corpus, logs and report.")] = Path(
         "demo-run"
     ),
-    steps: Annotated[int, typer.Option(min=12, help="Optimizer steps of each run.")] = 90,
+    steps: Annotated[int, typer.Option(min=24, help="Optimizer steps of each run.")] = 90,
     seed: Annotated[int, typer.Option(help="Seed of the made-up corpus.")] = 0,
+    workers: Annotated[
+        str,
+        typer.Option(
+            metavar="N,N,N",
+            help="Worker processes of each loader: on two processes, on one, and on three.",
+        ),
+    ] = "1,2,0",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else.")
     ] = False,
@@ -37,7 +45,14 @@ def demo(
 
     say("Playhead: a training run that is killed twice and goes on as if nothing had happened.")
     say("")
-    report = run_demo(output.absolute(), manifest, steps=steps, seed=seed, say=say)
+    report = run_demo(
+        output.absolute(),
+        manifest,
+        steps=steps,
+        seed=seed,
+        workers=_three(workers),
+        say=say,
+    )
     if as_json:
         typer.echo(json.dumps({**asdict(report), "holds": report.holds}, indent=2))
     else:
@@ -55,3 +70,11 @@ def demo(
         say(f"({report.seconds:.0f} s.) Next: `playhead index YOUR_BLEND.yaml`, then the README.")
     if not report.holds:
         raise typer.Exit(1)
+
+
+def _three(text: str) -> tuple[int, int, int]:
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"--workers {text!r} is not three numbers, as 1,2,0")
+    first, second, third = map(int, parts)
+    return first, second, third

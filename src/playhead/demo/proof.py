@@ -28,6 +28,8 @@ class History:
     """Step to the mean loss of its micro-batches."""
     again: int = 0
     """Batches that were trained again because the kill came after the last checkpoint."""
+    again_otherwise: int = 0
+    """Of those, the ones whose samples or tensors were other ones the second time."""
 
     @property
     def num_steps(self) -> int:
@@ -56,7 +58,10 @@ def read_history(logs: Sequence[Path]) -> History:
                 history.losses[line["step"]] = line["loss"]
                 continue
             place = (line["step"], line["slot"])
-            history.again += place in history.batches
+            before = history.batches.get(place)
+            if before is not None:
+                history.again += 1
+                history.again_otherwise += _content(before) != _content(line)
             history.batches[place] = line
     return history
 
@@ -66,7 +71,9 @@ def steps_in(log: Path) -> int:
     return max((line["step"] + 1 for line in _lines(log) if "loss" in line), default=0)
 
 
-def prove(straight: History, broken: History, names: Sequence[str]) -> list[Claim]:
+def prove(
+    straight: History, broken: History, *, names: Sequence[str], resumed_at: Sequence[int]
+) -> list[Claim]:
     """Compare the run that was killed with the one that was not.
 
     Parameters
@@ -76,7 +83,9 @@ def prove(straight: History, broken: History, names: Sequence[str]) -> list[Clai
     broken
         The run that was killed and resumed.
     names
-        Which utterances there are; empty if nobody knows.
+        Which utterances there are.
+    resumed_at
+        The first step after each kill.
     """
     places = sorted(straight.batches)
     same_places = places == sorted(broken.batches)
@@ -92,6 +101,7 @@ def prove(straight: History, broken: History, names: Sequence[str]) -> list[Clai
     )
     first, last = _ends(broken)
     return [
+        _killed_inside_passes(straight, resumed_at),
         _every_sample_once(broken, names),
         Claim(
             "same samples in the same order as the uninterrupted run",
@@ -104,12 +114,30 @@ def prove(straight: History, broken: History, names: Sequence[str]) -> list[Clai
             f"{tensors} of {len(places)} micro-batches",
         ),
         Claim(
+            "what a kill lost was trained again with the same bytes",
+            broken.again_otherwise == 0,
+            f"{broken.again - broken.again_otherwise} of {broken.again} micro-batches",
+        ),
+        Claim(
             "same loss at every step",
             furthest <= _LOSS_TOLERANCE,
             f"largest difference {furthest:.1e}",
         ),
         Claim("the loss went down", last < first, f"from {first:.2f} to {last:.2f}"),
     ]
+
+
+def _killed_inside_passes(history: History, resumed_at: Sequence[int]) -> Claim:
+    """A resume at the first step of a pass would prove little: nothing of it was drawn yet."""
+    pass_of = {step: batch["of_pass"] for (step, _), batch in history.batches.items()}
+    inside = [
+        step for step in resumed_at if step in pass_of and pass_of.get(step - 1) == pass_of[step]
+    ]
+    return Claim(
+        "every resume was in the middle of a pass",
+        len(inside) == len(resumed_at) > 0,
+        "at step " + " and ".join(map(str, resumed_at)),
+    )
 
 
 def _every_sample_once(history: History, names: Sequence[str]) -> Claim:
@@ -122,16 +150,24 @@ def _every_sample_once(history: History, names: Sequence[str]) -> Claim:
                 repeated += 1
             else:
                 seen[name] += 1
-    whole = sorted(passes)[:-1] or sorted(passes)
-    once = all(count == 1 for seen in passes.values() for count in seen.values())
+    # The run may have ended inside its last pass, and only there.
     expected = Counter(names)
-    complete = all(passes[number] == expected for number in whole) if names else True
+    last = passes[max(passes)] if passes else Counter[str]()
+    whole = [seen for seen in passes.values() if seen is not last or seen == expected]
+    text = "every sample exactly once in every pass"
+    if not whole:
+        text = "no sample twice in the part of a pass that was trained"
     return Claim(
-        "every sample exactly once in every pass",
-        bool(passes) and complete and (once or not names),
-        f"{len(passes)} passes, {sum(sum(seen.values()) for seen in passes.values())} samples"
+        text,
+        bool(last) and last <= expected and all(seen == expected for seen in whole),
+        f"{len(whole)} passes of {len(names)} samples"
+        + (f", and {last.total()} samples of the next" if last != expected else "")
         + (f", {repeated} marked repeats" if repeated else ""),
     )
+
+
+def _content(batch: Mapping[str, Any]) -> tuple[Any, Any]:
+    return batch["ids"], batch["bytes"]
 
 
 def _ends(history: History) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead.errors import BuildError
+from playhead.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def run_stage(
 
     Raises
     ------
-    BuildError
+    WorkerError
         When a process fails, or the deadline passes; its last words are in the message.
     """
     begin = time.monotonic()
@@ -77,21 +77,30 @@ def run_stage(
             if any(process.poll() for process in processes):
                 break
             if time.monotonic() - begin > _DEADLINE_SECONDS:
-                raise BuildError(
+                raise WorkerError(
                     f"stage {stage.name} was not done after {_DEADLINE_SECONDS:.0f} s",
                     fix=f"Look at the logs in {logs}",
                 )
             time.sleep(_POLL_SECONDS)
+        # Those that are killed now for the failure of another did not fail themselves.
+        failed = [rank for rank, process in enumerate(processes) if process.poll()]
     finally:
         _kill(processes)
-    for rank, process in enumerate(processes):
-        if process.returncode:
-            words = (logs / f"{stage.name}.{rank}.err").read_text(errors="replace").strip()
-            raise BuildError(
-                f"rank {rank} of stage {stage.name} failed: {words.splitlines()[-1:] or 'silent'}",
-                where=str(logs / f"{stage.name}.{rank}.err"),
-            )
+    if failed:
+        logs_of_failed = [logs / f"{stage.name}.{rank}.err" for rank in failed]
+        raise WorkerError(
+            "; ".join(
+                f"rank {rank} of stage {stage.name} failed: {_last_words(log)}"
+                for rank, log in zip(failed, logs_of_failed, strict=True)
+            ),
+            where=", ".join(map(str, logs_of_failed)),
+        )
     return time.monotonic() - begin
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
 
 
 def _start(

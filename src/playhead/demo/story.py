@@ -15,6 +15,7 @@ from playhead.demo.corpus import corpus_of_manifest, make_corpus
 from playhead.demo.model import TinyCtc
 from playhead.demo.proof import Claim, History, prove, read_history, steps_in
 from playhead.demo.ranks import Stage, run_stage
+from playhead.errors import PlanError
 from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ __all__ = ["Report", "run_demo"]
 _MICRO_BATCHES = 6
 _SAVE_EVERY = 3
 _UTTERANCES = 360
-# A breath after each step, so that the kill falls between steps that take milliseconds.
-_PAUSE_SECONDS = 0.02
+# A breath after each step, so that the kill comes where it is meant: steps take milliseconds.
+_PAUSE_SECONDS = 0.05
+# So many steps a kill may come late and still hit the same pass.
+_LATE_STEPS = 4
+_MIN_STEPS_OF_A_PASS = _SAVE_EVERY + 1 + _LATE_STEPS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +64,13 @@ class Report:
 
 
 def run_demo(
-    folder: Path, manifest: Path | None, *, steps: int, seed: int, say: Callable[[str], None]
+    folder: Path,
+    manifest: Path | None,
+    *,
+    steps: int,
+    seed: int,
+    workers: tuple[int, int, int],
+    say: Callable[[str], None],
 ) -> Report:
     """Train, kill, resume, compare; write `report.json` and `report.md`.
 
@@ -74,6 +84,8 @@ def run_demo(
         Optimizer steps of each run.
     seed
         Of the corpus that is made.
+    workers
+        Worker processes of each loader: on two processes, on one, and on three.
     say
         Gets one line after the other for people to read.
 
@@ -96,11 +108,11 @@ def run_demo(
     names = _names(corpus)
     say(f"Indexed. A step is {_MICRO_BATCHES} micro-batches, however many processes share it.")
     say("")
-    first, second = steps // 3, 2 * steps // 3
+    first, second = _kills(steps, _steps_of_a_pass(corpus))
     stages = [
-        Stage(name="a", ranks=2, workers=1, kill_at=first + 1),
-        Stage(name="b", ranks=1, workers=2, kill_at=second + 1),
-        Stage(name="c", ranks=3, workers=0, kill_at=None),
+        Stage(name="a", ranks=2, workers=workers[0], kill_at=first),
+        Stage(name="b", ranks=1, workers=workers[1], kill_at=second),
+        Stage(name="c", ranks=3, workers=workers[2], kill_at=None),
     ]
     told = [_told(stage, _command(corpus, logs, steps), logs, say) for stage in stages]
     whole = Stage(name="straight", ranks=1, workers=0, kill_at=None)
@@ -114,7 +126,12 @@ def run_demo(
     report = Report(
         corpus=corpus.what,
         stages=told,
-        claims=prove(straight, broken, names),
+        claims=prove(
+            straight,
+            broken,
+            names=names,
+            resumed_at=[stage["first_step"] for stage in told[1:]],
+        ),
         steps=broken.num_steps,
         again=broken.again,
         recognised=_recognised(corpus, saved["model"]),
@@ -169,6 +186,33 @@ def _told(
         "outcome": outcome,
         "seconds": round(seconds, 1),
     }
+
+
+def _steps_of_a_pass(corpus: Corpus) -> int:
+    loader = playhead.dataloader(
+        corpus.blend, rank=0, world_size=1, micro_batches_per_step=_MICRO_BATCHES
+    )
+    steps = len(loader) // _MICRO_BATCHES
+    if steps < _MIN_STEPS_OF_A_PASS:
+        raise PlanError(
+            f"the data make {steps} steps a pass, and the demonstration needs"
+            f" {_MIN_STEPS_OF_A_PASS} to stop inside one",
+            where=str(corpus.blend),
+            fix="Take more data",
+        )
+    return steps
+
+
+def _kills(steps: int, steps_of_a_pass: int) -> tuple[int, int]:
+    """After how many steps to kill: near a third and two thirds, inside a pass each."""
+
+    def inside(step: int) -> int:
+        begin = step // steps_of_a_pass * steps_of_a_pass
+        # Late enough that a checkpoint lies between, and early enough for a kill that is late.
+        least, most = _SAVE_EVERY + 1, steps_of_a_pass - _LATE_STEPS
+        return begin + min(max(step - begin, least), most)
+
+    return inside(steps // 3), inside(2 * steps // 3)
 
 
 def _names(corpus: Corpus) -> list[str]:
