@@ -1,0 +1,23 @@
+"""Playhead: the time from the call to the first batch of a large leaf whose pack is there."""
+
+from __future__ import annotations
+
+from configs import large
+from meter import Settings, cpu_of, main
+
+import playhead
+from playhead.datasets import Ids
+
+
+def measure(settings: Settings) -> dict[str, float]:
+    config = large(settings.data)
+
+    def first() -> None:
+        next(iter(playhead.dataloader(config, dataset=Ids())))
+
+    cold = cpu_of(first)  # builds the pack if it is not there
+    return {"first_batch_indexed_s": min(cold, cpu_of(first))}
+
+
+if __name__ == "__main__":
+    main(measure)
