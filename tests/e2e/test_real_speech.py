@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from importlib.util import find_spec
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from support.lhotse_reading import read_leaf, read_nemo
 from support.real_speech import RATE, leaves, rows_of, write_blend
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from support.lhotse_reading import Heard
@@ -51,10 +53,10 @@ def one_pass(entries: list[dict], **options: Any) -> playhead.Loader:
     )
 
 
-def heard_in(loader: playhead.Loader) -> list[Heard]:
-    """Text and unpadded samples of everything that a loader hands out."""
+def heard_in(batches: Iterable[dict[str, Any]]) -> list[Heard]:
+    """Text and unpadded samples of everything in some batches."""
     heard = []
-    for batch in loader:
+    for batch in batches:
         assert batch["audio"].dtype == torch.float32
         assert batch["audio_lens"].dtype == torch.int64
         assert batch["audio"].shape == (len(batch["texts"]), int(batch["audio_lens"].max()))
@@ -118,7 +120,7 @@ def test_audio_is_resampled_as_lhotse_does(
         # Lhotse's own kernel needs torchaudio no more, but Lhotse still asks for it.
         monkeypatch.setattr("lhotse.augmentation.torchaudio.is_torchaudio_available", lambda: True)
     loader = one_pass([leaves(prompts)[name]], sample_rate=16000, batch_size=16)
-    heard = [pair for pair, _ in zip(heard_in(loader), range(80), strict=False)]
+    heard = heard_in(islice(loader, 5))
     if name == "cuts_mixed":
         cuts = CutSet.from_file(prompts / "cuts_mixed.jsonl").with_recording_path_prefix(prompts)
     else:

@@ -26,6 +26,7 @@ def spec_of(config: Path, steps: int, **options: Any) -> dict[str, Any]:
     return {
         "config": str(config),
         "dataset": "augmented",
+        "notes": "ignore",
         "steps": steps,
         "overrides": {**overrides, **options},
     }

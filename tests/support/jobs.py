@@ -98,6 +98,8 @@ class Server:
         finally:
             self._process.kill()
             self._process.wait(20)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -6,8 +6,9 @@ torch and Lhotse costs. A job is killed by its own process id.
 
 A spec holds: `config`, `overrides`, `ranks` (those that this process plays), `world_size`, `steps`
 (the step to stop at; None is the end of a finite pass), `state_in`, `state_out`, `out` (JSON lines)
-and `log`, `dataset` (`default`, `ids`, `augmented`), `environment`, and `rendezvous`: a file where
-this process and others, one a rank, meet in a gloo process group.
+and `log`. It may hold: `dataset` (`default`, `ids`, `augmented`), `notes` (`ignore` for jobs that
+change what they do), `environment`, and `rendezvous`: a file where this process and others, one a
+rank, meet in a gloo process group.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +49,7 @@ class AugmentedSpeech(torch.utils.data.Dataset):
             cuts = transform(cuts)
         audio, lengths = collate_audio(cuts)
         audio = audio + 1e-4 * torch.randn_like(audio)
-        audio = audio + torch.from_numpy(np.random.uniform(-1e-4, 1e-4, audio.shape)).float()  # noqa: NPY002
+        audio = audio + torch.from_numpy(np.random.uniform(-1e-4, 1e-4, audio.shape)).float()
         audio = audio * random.uniform(0.9, 1.1)
         return {"audio": audio, "audio_lens": lengths, "ids": [cut.id for cut in cuts]}
 
@@ -145,6 +147,7 @@ def play(spec: dict[str, Any]) -> int:
     log = os.open(spec["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    warnings.simplefilter(spec.get("notes", "error"), UserWarning)
     try:
         run(spec)
     except BaseException:  # noqa: BLE001  (a job ends with a status and a log, whatever happened)
