@@ -220,7 +220,8 @@ def _count_of(part: str | range | _Numbers | _Choice) -> int:
         case range():
             return len(part)
         case _Numbers():
-            return len(part.values)
+            # len() of a range ends at 2**63.
+            return (part.values[-1] - part.values[0]) // part.values.step + 1
         case _Choice():
             return sum(map(_count, part.patterns))
 

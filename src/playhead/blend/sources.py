@@ -173,11 +173,9 @@ def _item(item: Any) -> _Item | None:
 def _located(spec: str, base: Path | None) -> list[str]:
     paths = expand(spec)
     first = paths[0]
-    if scheme(first):
-        return paths
     if first.startswith("~"):
         return [str(Path(path).expanduser()) for path in paths]
-    if base is None or Path(first).is_absolute() or exists(first):
+    if base is None or first.startswith("/") or scheme(first) or exists(first):
         return paths
     if exists(base / spec):
         return [str(base / spec)]

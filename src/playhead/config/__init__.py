@@ -3,6 +3,6 @@
 from playhead.config.options import Options
 from playhead.config.read import read_options
 from playhead.config.spot import Spot
-from playhead.config.status import STATUS, Status
+from playhead.config.status import STATUS, UNITS, Status
 
-__all__ = ["STATUS", "Options", "Spot", "Status", "read_options"]
+__all__ = ["STATUS", "UNITS", "Options", "Spot", "Status", "read_options"]

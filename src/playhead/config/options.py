@@ -54,7 +54,7 @@ class Options:
     concurrent_bucketing: bool = True
     """Whether a thread fills a buffer that does not exist here."""
     bucketing_2d_strict_mode: bool = True
-    """How 2-D bins are chosen: never a longer duration bin for want of tokens."""
+    """Look for a 2-D bin only among those of the first duration that fits."""
     shuffle_buffer_size: int | None = 10000
     """Size of a buffer that does not exist here: whole leaves are permuted."""
     drop_last: bool = False

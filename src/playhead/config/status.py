@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead.config.options import Options
 
-__all__ = ["STATUS", "Status", "is_off"]
+__all__ = ["STATUS", "UNITS", "Status", "is_off"]
 
 
 class Status(Enum):
@@ -129,6 +129,44 @@ def _status(name: str) -> Status:
 
 STATUS: dict[str, Status] = {name: _status(name) for name in _DEFAULTS}
 """Name of every option to what becomes of it."""
+
+
+UNITS: dict[str, str] = {
+    "batch_duration": "s",
+    "batch_size": "samples",
+    "batch_tokens": "tokens",
+    "bucket_batch_size": "samples",
+    "bucket_buffer_size": "samples",
+    "bucket_duration_bins": "s",
+    "cache_bytes": "bytes",
+    "clipping_gain_db": "dB",
+    "concatenate_gap_seconds": "s",
+    "cut_into_windows_duration": "s",
+    "cut_into_windows_hop": "s",
+    "cut_text_into_windows_tokens": "tokens",
+    "db_norm": "dB",
+    "input_sampling_rate": "Hz",
+    "lowpass_frequencies_interval": "Hz",
+    "max_duration": "s",
+    "max_tokens": "tokens",
+    "max_tps": "tokens/s",
+    "min_duration": "s",
+    "min_tokens": "tokens",
+    "min_tps": "tokens/s",
+    "noise_snr": "dB",
+    "num_cuts_for_bins_estimate": "samples",
+    "pad_min_duration": "s",
+    "prefetch_factor": "batches",
+    "quadratic_duration": "s",
+    "quadratic_factor": "tokens",
+    "sample_rate": "Hz",
+    "shuffle_buffer_size": "samples",
+    "slice_length": "samples",
+    "token_equivalent_duration": "s",
+    "truncate_duration": "s",
+    "window_draws": "samples",
+}
+"""Name of every option that has a unit to the unit."""
 
 
 def is_off(name: str, value: Any) -> bool:
