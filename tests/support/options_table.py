@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from dataclasses import MISSING, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def meanings() -> dict[str, str]:
         node for node in ast.parse(inspect.getsource(declared_in)).body if hasattr(node, "bases")
     ).body
     found = {}
-    for field, line in zip(body, body[1:], strict=False):
+    for field, line in pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(line, ast.Expr):
             found[field.target.id] = ast.literal_eval(line.value)
     return found

@@ -26,7 +26,7 @@ _SLIPS = {
     "temperature": "reweight_temperature",
 }
 # Labels that people use, and keys of other loaders, that happen to be near to a key.
-_NO_SLIPS = frozenset({"height", "index", "shuffle_n", "speed"})
+_NO_SLIPS = frozenset({"height", "index", "max_utts", "shuffle_n", "speed"})
 _SHORT = 4
 
 
