@@ -367,3 +367,26 @@ def test_resuming_costs_the_same_at_any_step():
         )
         <= 3
     )
+
+
+def test_counts_of_what_is_not_read_reach_over_all_links():
+    trainer = _trainer()
+    trainer.take(3)
+    trainer.change(batching=replace(_BATCHING, micro_batches_per_step=2))
+    trainer.take(3)
+    read = Counter(key for key, _, _ in trainer.seen.elements())
+    notes = trainer.change(leaves=[trainer.leaves[0]])
+    assert f"data/a.json: {300 - read['a']}" in notes[-1]
+    assert f"b: up to {100 - read['b']}" in notes[-1]
+
+
+def test_repeats_that_were_not_handed_out_are_not_dealt_out_again():
+    """They only filled a step: cut anew, the pass would give them as samples of their own."""
+    leaves = [columns("a", speech(11))]
+    trainer = _trainer(Shape(finite=True), Batching(batch_size=1, micro_batches_per_step=8), leaves)
+    trainer.take(1)
+    trainer.change(batching=Batching(batch_size=1, micro_batches_per_step=1))
+    trainer.take(100)
+    assert trainer.seen == Counter(("a", 0, row) for row in range(11))
+    assert len(trainer.steps) == 1 + 3 + trainer.repeated
+    assert trainer.repeated <= 5

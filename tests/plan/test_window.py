@@ -425,3 +425,35 @@ def test_the_same_arguments_give_the_same_plan():
             assert one.key == other.key
             assert one.step == other.step == step
             assert np.array_equal(one.sample_keys, other.sample_keys)
+
+
+@pytest.mark.parametrize("size", [1500, 60])
+def test_every_pass_has_an_order_of_its_own(size):
+    leaves = [columns("a", speech(size))]
+    trainer = _trainer(leaves, Shape(window_draws=size // 3), Batching(batch_size=10))
+    thirds = []
+    for _ in range(6):
+        trainer.finish_window()
+        thirds.append({row for _, _, row in trainer.seen})
+        trainer.seen.clear()
+    assert len(thirds[0] & thirds[3]) < 0.6 * size // 3
+
+
+def test_a_length_at_a_fixed_border_has_the_size_of_the_bin_below():
+    batching = Batching(bins_us=(5_000_000, 10_000_000), bucket_batch_size=(6, 3))
+    for length, size in ((5_000_000, 6), (5_000_001, 3), (10_000_000, 3)):
+        leaves = [columns("a", np.full(18, length))]
+        plan = _plan(leaves, Shape(finite=True), batching)
+        assert [len(batch.row) for batch in _batches(plan, 1)] == [size] * (18 // size)
+
+
+def test_a_leaf_of_a_tenth_of_a_draw_a_window_gets_its_share_in_the_long_run():
+    """Rounded the same way in every window, it would never be drawn, or ten times too often."""
+    leaves = [
+        columns("a", speech(500), 499),
+        columns("b", speech(50, 1), 1),
+        columns("c", [1], 500),
+    ]
+    trainer = _trainer(leaves, Shape(window_draws=100), Batching(batch_size=100))
+    trainer.take(200)
+    assert 8 <= sum(key == "b" for key, _, _ in trainer.seen.elements()) <= 35
