@@ -181,7 +181,9 @@ def _write_shard(
     rows: list[str] = []
     cuts: list[str] = []
     with (
-        tarfile.open(folder / f"tarred/audio_{shard}.tar", "w", format=tarfile.USTAR_FORMAT) as nemo,
+        tarfile.open(
+            folder / f"tarred/audio_{shard}.tar", "w", format=tarfile.USTAR_FORMAT
+        ) as nemo,
         tarfile.open(folder / f"shar/recording.{shard:06d}.tar", "w") as shar,
     ):
         for i in range(utterances):

@@ -21,7 +21,7 @@ _DATASETS: dict[str, Callable[[], Any]] = {
 
 
 def measure(settings: Settings) -> dict[str, float]:
-    count = 15 if settings.quick else 50
+    count = 15 if settings.quick else 30
     figures: dict[str, float] = {}
     for workers in (0, 2):
         for name, config in (("tarred", tarred(settings.data)), ("files", plain(settings.data))):

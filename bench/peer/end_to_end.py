@@ -24,7 +24,7 @@ def shar(folder: Path, workers: int) -> CutSet:
 
 
 def measure(settings: Settings) -> dict[str, float]:
-    count = 15 if settings.quick else 50
+    count = 15 if settings.quick else 30
     figures: dict[str, float] = {}
     for workers in (0, 2):
         sources = {

@@ -15,7 +15,7 @@ _LIMIT, _QUADRATIC = 660.0, 30.0
 
 
 def measure(settings: Settings) -> dict[str, float]:
-    ranks, steps, buffer = (16, 15, 5_000) if settings.quick else (64, 30, 10_000)
+    ranks, steps, buffer = (16, 15, 5_000) if settings.quick else (64, 20, 10_000)
     pool = [
         MonoCut(id=str(i), start=0.0, duration=seconds, channel=0)
         for i, seconds in enumerate(speech_seconds(3 * buffer, 5).tolist())

@@ -10,7 +10,9 @@ from meter import Settings, cpu_of, main
 
 
 def measure(settings: Settings) -> dict[str, float]:
-    archives = sorted((settings.data / "shar").glob("recording.*.tar"))[: 1 if settings.quick else 5]
+    archives = sorted((settings.data / "shar").glob("recording.*.tar"))[
+        : 1 if settings.quick else 5
+    ]
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         members = 0

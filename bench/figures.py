@@ -1,0 +1,274 @@
+"""The figures of the table: where each comes from, and what it should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["FIGURES", "Figure"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One line of the table."""
+
+    bench: str
+    """The measurement: the script of that name in `ours/`, and in `peer/` if it is there."""
+    key: str
+    """What the script calls it; also its key in the results."""
+    what: str
+    """What people read."""
+    unit: str = ""
+    """Unit of both values."""
+    peer: str | None = None
+    """What the peer's script calls the figure to compare with."""
+    better: Literal["more", "less"] = "more"
+    """Which way is good."""
+    ratio: float | None = None
+    """How many times better than the peer it should be."""
+    bound: float | None = None
+    """What it should be at least, or at most."""
+
+
+def _streams() -> list[Figure]:
+    figures: list[Figure] = []
+    for kind, dataset, cpu_ratio in (
+        ("", "SpeechToText", 1.5),
+        ("lhotse_", "a Lhotse dataset", 1.2),
+    ):
+        for source, told in (("tarred", "FLAC in archives"), ("files", "plain WAV")):
+            for workers in (0, 2):
+                for clock, ratio in (("cpu", cpu_ratio), ("wall", 1.2 if workers else None)):
+                    key = f"{source}_{workers}_{clock}"
+                    what = f"{dataset}, {told}, {workers} workers: audio per {clock} second"
+                    figures.append(
+                        Figure(
+                            bench="end_to_end",
+                            key=f"{kind}{key}",
+                            what=what,
+                            unit="h/s",
+                            peer=key,
+                            ratio=ratio,
+                        )
+                    )
+    return figures
+
+
+def _evenness() -> list[Figure]:
+    lines = (
+        ("padding_pct", "padding", "%", 2.0),
+        ("over_limit_pct", "batches above the limit", "%", 0.0),
+        ("worst_over_limit_pct", "the worst batch, above the limit by", "%", 0.0),
+        ("imbalance_own", "slowest of 64 ranks / mean, own cost", "", 1.01),
+        ("imbalance_linear", "slowest of 64 ranks / mean, linear cost", "", 1.02),
+        ("imbalance_quadratic", "slowest of 64 ranks / mean, more quadratic cost", "", 1.02),
+    )
+    return [
+        Figure(
+            bench="evenness", key=key, what=what, unit=unit, peer=key, better="less", bound=bound
+        )
+        for key, what, unit, bound in lines
+    ]
+
+
+def _state() -> list[Figure]:
+    steps = (10, 1_000, 100_000, 1_000_000)
+    return [
+        Figure(
+            bench="state",
+            key="state_bytes",
+            what="state of four leaves (the peer's: 10k batches, indexed)",
+            unit="B",
+            peer="state_bytes",
+            better="less",
+            bound=1_280,
+        ),
+        *(
+            Figure(
+                bench="state",
+                key=f"restore_{step}_s",
+                what=f"restore at step {step:,}, 64 ranks (the peer's: 10k batches, indexed)",
+                unit="CPU-s",
+                peer="restore_indexed_s",
+                better="less",
+                bound=0.1,
+            )
+            for step in steps
+        ),
+        *(
+            Figure(
+                bench="state",
+                key=f"restore_{step}_bytes",
+                what=f"bytes read to restore at step {step:,} and make a batch of ids",
+                unit="B",
+                better="less",
+            )
+            for step in steps
+        ),
+        Figure(
+            bench="state",
+            key="restore_late_over_early",
+            what="restore at step 1,000,000 / at step 10",
+            better="less",
+            bound=1.5,
+        ),
+        Figure(
+            bench="state",
+            key="restore_1000000_replay_s",
+            what="restore at step 1,000,000 (the peer's: 10k batches, replayed)",
+            unit="CPU-s",
+            peer="restore_replayed_s",
+            better="less",
+        ),
+    ]
+
+
+def _requests() -> list[Figure]:
+    lines = (
+        ("samples_per_batch", "samples of a batch", ""),
+        ("requests_per_batch", "requests of a batch, near ones merged", ""),
+        ("archives_per_batch", "archives that a batch touches (seeks)", ""),
+        ("mb_per_batch", "read for a batch", "MB"),
+        ("archives_per_window", "archives of 1,000 that a window touches", ""),
+    )
+    return [
+        Figure(
+            bench="requests",
+            key=f"{locality}_{key}",
+            what=f"locality {locality}: {what}",
+            unit=unit,
+            better="less",
+        )
+        for locality in ("rows", "shards")
+        for key, what, unit in lines
+    ]
+
+
+FIGURES: list[Figure] = [
+    *_streams(),
+    Figure(
+        bench="jsonl_index",
+        key="jsonl_index_rows_per_s",
+        what=".idx of a JSONL, API",
+        unit="rows/CPU-s",
+        peer="jsonl_index_rows_per_s",
+        ratio=1.0,
+    ),
+    Figure(
+        bench="jsonl_index",
+        key="jsonl_index_cli_rows_per_s",
+        what=".idx of a JSONL, command with its start-up",
+        unit="rows/CPU-s",
+        peer="jsonl_index_cli_rows_per_s",
+        ratio=5.0,
+    ),
+    Figure(
+        bench="tar_index",
+        key="shar_index_members_per_s",
+        what=".idx of Shar archives",
+        unit="members/CPU-s",
+        peer="tar_index_members_per_s",
+        ratio=10.0,
+    ),
+    Figure(
+        bench="tar_index",
+        key="tarred_index_members_per_s",
+        what=".idx of NeMo archives",
+        unit="members/CPU-s",
+    ),
+    Figure(
+        bench="pack",
+        key="pack_rows_per_s",
+        what="pack of a warm manifest",
+        unit="rows/CPU-s",
+        bound=600_000,
+    ),
+    Figure(
+        bench="plan",
+        key="plan_64_samples_per_s",
+        what="planning at 64 ranks, samples of all ranks (the peer's: indexed)",
+        unit="/CPU-s",
+        peer="plan_indexed_samples_per_s",
+        bound=2_000_000,
+    ),
+    Figure(
+        bench="plan",
+        key="plan_64_own_samples_per_s",
+        what="planning at 64 ranks, samples of this rank alone (the peer's: lazy)",
+        unit="/CPU-s",
+        peer="plan_lazy_samples_per_s",
+    ),
+    Figure(
+        bench="plan",
+        key="plan_1_samples_per_s",
+        what="planning at 1 rank, batches of 120 s (the peer's: lazy)",
+        unit="/CPU-s",
+        peer="plan_lazy_samples_per_s",
+    ),
+    Figure(
+        bench="plan",
+        key="plan_1024_s_per_window",
+        what="a window of 1,024 ranks out of 10M rows",
+        unit="CPU-s",
+        better="less",
+        bound=0.4,
+    ),
+    Figure(
+        bench="plan",
+        key="plan_1024_own_samples_per_s",
+        what="planning at 1,024 ranks, samples of this rank alone (the peer's: lazy)",
+        unit="/CPU-s",
+        peer="plan_lazy_samples_per_s",
+    ),
+    Figure(
+        bench="first_batch",
+        key="first_batch_indexed_s",
+        what="first batch of ids of 1M rows (the peer's: batch of 200k indexed cuts)",
+        unit="CPU-s",
+        peer="first_batch_indexed_s",
+        better="less",
+        bound=0.5,
+    ),
+    *_state(),
+    *_evenness(),
+    *_requests(),
+    Figure(
+        bench="memory",
+        key="memory_1m_mb",
+        what="memory that planning 1M rows takes, pages of files left out",
+        unit="MB",
+        better="less",
+    ),
+    Figure(
+        bench="memory",
+        key="memory_10m_mb",
+        what="memory that planning 10M rows takes, pages of files left out",
+        unit="MB",
+        better="less",
+    ),
+    Figure(
+        bench="memory",
+        key="memory_ratio",
+        what="memory of 10M rows / of 1M rows",
+        better="less",
+        bound=1.2,
+    ),
+    Figure(
+        bench="startup",
+        key="help_s",
+        what="--help of the command",
+        unit="CPU-s",
+        peer="help_s",
+        better="less",
+        bound=0.3,
+    ),
+    Figure(
+        bench="startup",
+        key="import_s",
+        what="import",
+        unit="CPU-s",
+        peer="import_s",
+        better="less",
+        bound=0.3,
+    ),
+]
