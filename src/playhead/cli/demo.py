@@ -65,6 +65,7 @@ def demo(
         for said, understood in report.recognised:
             say(f"  said: {said!r:34} understood: {understood!r}")
         say("")
+        say(f"Character error rate on the data it trained on: {report.error_rate:.1%}.")
         size = len(json.dumps(report.state))
         say(f"The loader's state in the checkpoint is {size} bytes. The report: {output}/report.md")
         say(f"({report.seconds:.0f} s.) Next: `playhead index YOUR_BLEND.yaml`, then the README.")

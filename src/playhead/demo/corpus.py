@@ -20,6 +20,9 @@ __all__ = ["Corpus", "corpus_of_manifest", "make_corpus"]
 
 _RATE = 8000
 _SHARDS = 3
+# Of a user's data: enough batches that there are steps inside a pass, and not too large for a CPU.
+_BATCHES_OF_A_PASS = 84
+_MAX_BATCH_SECONDS = 16.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,24 +108,22 @@ def corpus_of_manifest(manifest: Path, folder: Path) -> Corpus:
     SourceNotFoundError
         When it does not exist.
     ManifestError
-        When it has no transcripts, or a row is not JSON.
+        When it has no transcripts, or a row is not a JSON object with a text in it.
     """
     if not manifest.is_file():
         raise SourceNotFoundError(
             "the manifest does not exist", where=str(manifest), fix="Give a NeMo manifest"
         )
     characters: set[str] = set()
-    rows = 0
-    with manifest.open(encoding="utf-8-sig") as file:
-        for line, text in enumerate(file, 1):
-            if not text.strip():
+    rows, seconds = 0, 0.0
+    # Bytes, so that a line that is not UTF-8 is named like any other bad one.
+    with manifest.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
                 continue
-            try:
-                characters.update(json.loads(text).get("text") or "")
-            except (ValueError, AttributeError):
-                raise ManifestError(
-                    "a row is not a JSON object", where=f"{manifest}:{line}", fix="Correct it"
-                ) from None
+            text, duration = _read_row(line, f"{manifest}:{number}")
+            characters.update(text)
+            seconds += duration
             rows += 1
     if not characters:
         raise ManifestError(
@@ -133,7 +134,7 @@ def corpus_of_manifest(manifest: Path, folder: Path) -> Corpus:
         folder,
         [{"type": "nemo", "manifest_filepath": str(manifest.absolute()), "name": "yours"}],
         rate=16000,
-        batch_duration=60.0,
+        batch_duration=min(max(seconds / _BATCHES_OF_A_PASS, 1.0), _MAX_BATCH_SECONDS),
     )
     return Corpus(
         blend=blend,
@@ -141,6 +142,21 @@ def corpus_of_manifest(manifest: Path, folder: Path) -> Corpus:
         num_samples=rows,
         what=f"the {rows} rows of {manifest}",
     )
+
+
+def _read_row(line: bytes, where: str) -> tuple[str, float]:
+    """The transcript of a manifest's row and its seconds, 0 where it does not say."""
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+        text, duration = row.get("text") or "", row.get("duration") or 0.0
+    except (ValueError, AttributeError):
+        raise ManifestError("a row is not a JSON object", where=where, fix="Correct it") from None
+    if not isinstance(text, str):
+        raise ManifestError(
+            f"the text of a row is {text!r}", where=where, fix="Put it between quotes"
+        )
+    # What is wrong with durations and paths is said when the manifest is indexed.
+    return text, float(duration) if isinstance(duration, (int, float)) else 0.0
 
 
 def _speak(digits: list[int], rng: np.random.Generator) -> np.ndarray:

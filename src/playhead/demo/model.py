@@ -10,7 +10,7 @@ from torch import nn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["TinyCtc"]
+__all__ = ["TinyCtc", "edits"]
 
 _FFT = 256
 _HOP = 128
@@ -82,3 +82,19 @@ class TinyCtc(nn.Module):
             merged = torch.unique_consecutive(best[:length]).tolist()
             texts.append("".join(self.alphabet[label - 1] for label in merged if label))
         return texts
+
+
+def edits(said: str, heard: str) -> int:
+    """Fewest characters to insert, delete or replace that make one text of the other.
+
+    Examples
+    --------
+    >>> edits("6523", "623"), edits("", "12"), edits("17", "17")
+    (1, 2, 0)
+    """
+    row = list(range(len(heard) + 1))
+    for i, wanted in enumerate(said, 1):
+        diagonal, row[0] = row[0], i
+        for j, got in enumerate(heard, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (wanted != got))
+    return row[-1]

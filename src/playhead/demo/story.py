@@ -6,13 +6,14 @@ import json
 import shutil
 import time
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import playhead
 from playhead.demo.corpus import corpus_of_manifest, make_corpus
-from playhead.demo.model import TinyCtc
+from playhead.demo.model import TinyCtc, edits
 from playhead.demo.proof import Claim, History, prove, read_history, steps_in
 from playhead.demo.ranks import Stage, run_stage
 from playhead.errors import PlanError
@@ -31,6 +32,8 @@ _SAVE_EVERY = 3
 _UTTERANCES = 360
 # A breath after each step, so that the kill comes where it is meant: steps take milliseconds.
 _PAUSE_SECONDS = 0.05
+_EXAMPLES = 5
+_BATCHES_HEARD = 40
 # So many steps a kill may come late and still hit the same pass.
 _LATE_STEPS = 4
 _MIN_STEPS_OF_A_PASS = _SAVE_EVERY + 1 + _LATE_STEPS
@@ -52,6 +55,8 @@ class Report:
     """Micro-batches trained again after kills."""
     recognised: list[tuple[str, str]]
     """Some transcripts: said, understood."""
+    error_rate: float
+    """Characters that the model got wrong, of those said in the data that it trained on."""
     state: dict[str, Any]
     """The loader's whole state in the last checkpoint."""
     seconds: float
@@ -123,6 +128,7 @@ def run_demo(
         [logs / f"{stage.name}.{rank}.jsonl" for stage in stages for rank in range(stage.ranks)]
     )
     saved = torch.load(logs / "broken.pt", weights_only=True)
+    recognised, error_rate = _listen(corpus, saved["model"])
     report = Report(
         corpus=corpus.what,
         stages=told,
@@ -134,7 +140,8 @@ def run_demo(
         ),
         steps=broken.num_steps,
         again=broken.again,
-        recognised=_recognised(corpus, saved["model"]),
+        recognised=recognised,
+        error_rate=error_rate,
         state=saved["loader"],
         seconds=time.monotonic() - begin,
     )
@@ -225,15 +232,17 @@ def _names(corpus: Corpus) -> list[str]:
     return [name for batch in loader for name in batch["ids"]]
 
 
-def _recognised(corpus: Corpus, weights: dict[str, Any]) -> list[tuple[str, str]]:
+def _listen(corpus: Corpus, weights: dict[str, Any]) -> tuple[list[tuple[str, str]], float]:
+    """What the model makes of the data: some (said, understood), and its character error rate."""
     model = TinyCtc(corpus.alphabet)
     model.load_state_dict(weights)
     loader = playhead.dataloader(corpus.blend, rank=0, world_size=1, shuffle=False, num_workers=0)
-    batch = next(iter(loader))
-    said = batch["texts"][:3]
-    return list(
-        zip(said, model.transcribe(batch["audio"][:3], batch["audio_lens"][:3]), strict=True)
-    )
+    pairs: list[tuple[str, str]] = []
+    for batch in islice(loader, _BATCHES_HEARD):
+        understood = model.transcribe(batch["audio"], batch["audio_lens"])
+        pairs += zip(batch["texts"], understood, strict=True)
+    wrong = sum(edits(said, heard) for said, heard in pairs)
+    return pairs[:_EXAMPLES], wrong / max(1, sum(len(said) for said, _ in pairs))
 
 
 def _write(folder: Path, report: Report, straight: History) -> None:
@@ -266,6 +275,8 @@ def _markdown(report: Report) -> str:
         "| claim | holds | |",
         "|---|---|---|",
         *(f"| {c.text} | {'yes' if c.holds else 'NO'} | {c.detail} |" for c in report.claims),
+        "",
+        f"Character error rate on the data it trained on: {report.error_rate:.1%}.",
         "",
         "The loader's whole state in the last checkpoint:",
         "",
