@@ -49,7 +49,7 @@ def test_the_site_builds(tmp_path):
     pytest.importorskip("mkdocs", reason="mkdocs comes with the docs extra")
     pytest.importorskip("mkdocstrings", reason="mkdocstrings comes with the docs extra")
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
