@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    from lhotse import CutSet
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
@@ -143,22 +142,23 @@ class Fetcher:
                 sample_keys=micro_batch.sample_keys,
             )
         else:
-            batch = self.dataset[self._cuts(examples, micro_batch)]
+            batch = self._of_cuts(examples, micro_batch)
         timings.dataset_seconds += time.perf_counter() - read
         return batch
 
-    def _cuts(self, examples: Sequence[Example], micro_batch: MicroBatch) -> CutSet:
+    def _of_cuts(self, examples: Sequence[Example], micro_batch: MicroBatch) -> Any:
         # Lhotse takes two seconds to import, which datasets of examples need not spend.
         from lhotse import CutSet  # noqa: PLC0415
 
+        from playhead.fetch.backend import quick_audio_backend  # noqa: PLC0415
         from playhead.fetch.cuts import to_cut  # noqa: PLC0415
 
-        return CutSet(
-            [
-                to_cut(example, self.spec.sample_rate, self.spec.leaves[leaf].tags)
-                for example, leaf in zip(examples, micro_batch.leaf.tolist(), strict=True)
-            ]
-        )
+        cuts = [
+            to_cut(example, self.spec.sample_rate, self.spec.leaves[leaf].tags)
+            for example, leaf in zip(examples, micro_batch.leaf.tolist(), strict=True)
+        ]
+        with quick_audio_backend():
+            return self.dataset[CutSet(cuts)]
 
     def _find_bad_audio(self, micro_batch: MicroBatch, error: Exception) -> None:
         """Raise an error that says which sample it is, if one cannot be decoded."""
