@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import soundfile as sf
+
 from lengths import speech_seconds
 
 if TYPE_CHECKING:

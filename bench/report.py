@@ -43,7 +43,8 @@ def table_of(figures: Sequence[Figure], medians: Mapping[str, Mapping[str, float
 
 def _row(figure: Figure, medians: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     ours = medians["ours"].get(f"{figure.bench}.{figure.key}")
-    peer = medians["peer"].get(f"{figure.bench}.{figure.peer}")
+    peer_key = figure.peer or ""
+    peer = medians["peer"].get(peer_key if "." in peer_key else f"{figure.bench}.{peer_key}")
     if ours is None:
         return figure.what, "failed", _number(peer, figure.unit), "", _budget(figure), "no"
     ratio = ratio_of(figure, ours, peer)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from configs import plain, tarred
+
+import playhead
 from meter import Settings, main
 from speech import LhotseSpeech
 from streaming import stream_rates
-
-import playhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable

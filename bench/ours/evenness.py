@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from columns import mapped_leaf
-from meter import Settings, main
-from quality import batch_quality
 
+from meter import Settings, main
 from playhead.plan import Batching, Shape, plan_window, start
+from quality import batch_quality
 
 _LIMIT, _QUADRATIC = 660, 30
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from configs import large
-from meter import Settings, cpu_of, main
 
 import playhead
+from meter import Settings, cpu_of, main
 from playhead.datasets import Ids
 
 

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 from meter import Settings, cpu_of, main, median_cpu
-
 from playhead.index.sidecars import Sidecar, build_sidecar
 
 

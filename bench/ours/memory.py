@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 
 from columns import mapped_leaf
-from meter import Settings, main
 
+from meter import Settings, main
 from playhead.plan import Batching, Shape, plan_window, start
 
 

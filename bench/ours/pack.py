@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 
 from configs import large
-from meter import Settings, main, median_cpu
 
+from meter import Settings, main, median_cpu
 from playhead.blend import read_blend
 from playhead.index.build import build_packs
 

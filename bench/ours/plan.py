@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from columns import mapped_leaf
-from meter import Settings, cpu_of, main
 
+from meter import Settings, cpu_of, main
 from playhead.plan import Batching, Shape, plan_window, start
 
 

@@ -6,9 +6,9 @@ Columns of a corpus in archives that is larger than any cache; nothing is read.
 from __future__ import annotations
 
 import numpy as np
+
 from lengths import speech_seconds
 from meter import Settings, main
-
 from playhead.plan import Batching, LeafColumns, Shape, plan_window, start
 from playhead.storage.local import MERGE_GAP
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from configs import four_leaves
-from meter import Settings, cpu_seconds, main
 
 import playhead
+from meter import Settings, cpu_seconds, main
 from playhead.datasets import Ids
 
 _RANKS = 64

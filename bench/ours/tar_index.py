@@ -6,7 +6,6 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from meter import Settings, main, median_cpu
-
 from playhead.index.sidecars import Sidecar, build_sidecar
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from lhotse import CutSet
 from lhotse.dataset.dataloading import make_worker_init_fn
 from lhotse.dataset.iterable_dataset import IterableDatasetWrapper
-from meter import Settings, main
 from samplers import bucketing, cut_set
+from torch.utils.data import DataLoader
+
+from meter import Settings, main
 from speech import LhotseSpeech
 from streaming import stream_rates
-from torch.utils.data import DataLoader
 
 if TYPE_CHECKING:
     from pathlib import Path

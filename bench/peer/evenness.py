@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from lengths import speech_seconds
 from lhotse import CutSet, MonoCut
+from samplers import bucketing
+
+from lengths import speech_seconds
 from meter import Settings, main
 from quality import batch_quality
-from samplers import bucketing
 
 _LIMIT, _QUADRATIC = 660.0, 30.0
 

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from lhotse.indexing import create_jsonl_index
+
 from meter import Settings, cpu_of, main, median_cpu
 
 

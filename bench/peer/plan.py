@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from meter import Settings, cpu_seconds, main
 from samplers import bucketing, cut_set
+
+from meter import Settings, cpu_seconds, main
 
 
 def measure(settings: Settings) -> dict[str, float]:

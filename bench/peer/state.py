@@ -8,8 +8,9 @@ import pickle
 from typing import TYPE_CHECKING
 
 from lhotse import CutSet
-from meter import Settings, cpu_of, cpu_seconds, main
 from samplers import bucketing, cut_set
+
+from meter import Settings, cpu_of, cpu_seconds, main
 
 if TYPE_CHECKING:
     from pathlib import Path

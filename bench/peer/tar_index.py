@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from lhotse.indexing import create_tar_index, read_index
+
 from meter import Settings, cpu_of, main
 
 
