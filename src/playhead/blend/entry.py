@@ -176,9 +176,9 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
 
 def _type_of(entry: dict[str, Any], where: Spot) -> str:
     type_ = entry.get("type")
-    if type_ in _TYPES:
+    if isinstance(type_, str) and type_ in _TYPES:
         return type_
-    if type_ in _UNBUILT:
+    if isinstance(type_, str) and type_ in _UNBUILT:
         raise NotSupportedError(
             f"the input type `{type_}` is not supported yet",
             where=str(where.at("type")),

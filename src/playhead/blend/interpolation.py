@@ -73,9 +73,9 @@ class Interpolation:
         from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415
 
         if expression not in self._known:
-            if self._small is None:
-                self._small = self._config(_without_blends(self._content))
             try:
+                if self._small is None:
+                    self._small = self._config(_without_blends(self._content))
                 found = _get(self._small, expression)
             except OmegaConfBaseException:
                 found = {}
@@ -90,9 +90,9 @@ class Interpolation:
         from omegaconf import OmegaConf  # noqa: PLC0415
         from omegaconf.errors import OmegaConfBaseException  # noqa: PLC0415
 
-        if self._whole is None:
-            self._whole = self._config(self._content)
         try:
+            if self._whole is None:
+                self._whole = self._config(self._content)
             if expression is not None:
                 return _get(self._whole, expression)
             node: Any = self._whole

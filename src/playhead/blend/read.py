@@ -85,9 +85,10 @@ def read_blend(
     values = {**_body(tree, found), **(overrides or {})}
     _check_overrides(overrides or {})
     options = read_options(values, where=where, strict=strict, notes=notes)
-    entries, keys = _entries(options, where, notes)
+    entries, way = _entries(options, where, notes)
+    keys = () if isinstance(tree.content, list) else (*found.keys, *way)
     remarks = Remarks(strict=strict)
-    mixture = plant(entries, tree, (*found.keys, *keys), options, remarks)
+    mixture = plant(entries, tree, keys, options, remarks)
     exponents = temperatures(
         options.reweight_temperature, mixture.depth, where.at("reweight_temperature")
     )

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.blend.entry import Remarks, read_entry
+from playhead.config import Spot
+from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
+
+WHERE = Spot("blend.yaml", ("input_cfg", 2))
+NEMO = {"type": "nemo", "manifest_filepath": "m.json"}
+
+
+def read(entry, *, strict=False):
+    return read_entry(entry, WHERE, Remarks(strict=strict))
+
+
+def test_an_entry():
+    entry = read(
+        {
+            **NEMO,
+            "weight": 0.5,
+            "tags": {"task": "asr"},
+            "name": "mine",
+            "corpus": "libri",
+            "hours": 960.0,
+            "clean": True,
+            "speakers": ["a", "b"],
+            "nothing": None,
+            "text_field": "transcript",
+            "indexed": "true",
+        }
+    )
+    assert entry.type == "nemo"
+    assert entry.weight == 0.5
+    assert entry.tags == {"task": "asr"}
+    assert entry.name == "mine"
+    assert entry.labels == {
+        "corpus": "libri",
+        "hours": "960.0",
+        "clean": "true",
+        "speakers": '["a", "b"]',
+    }
+    assert entry.options == {"text_field": "transcript", "indexed": True}
+    assert entry.specs == {"manifest": "m.json"}
+    assert entry.children is None
+
+
+def test_tars_make_a_nemo_tarred():
+    tarred = {"manifest_filepath": "m", "tarred_audio_filepaths": "t"}
+    one, two = (read({"type": type_, **tarred}) for type_ in ("nemo", "nemo_tarred"))
+    assert one == two
+    assert one.type == "nemo_tarred"
+    assert one.specs == {"manifest": "m", "tar": "t"}
+    assert read({**NEMO, "tarred_audio_filepaths": None}).type == "nemo"
+    assert read({**NEMO, "tarred_audio_filepaths": "???"}).type == "nemo"
+
+
+UNBUILT = [
+    "txt",
+    "txt_jsonl",
+    "txt_pair",
+    "nemo_sft_jsonl",
+    "multimodal_conversation",
+    "share_gpt",
+    "share_gpt_webdataset",
+    "lhotse_shar",
+    "parquet",
+    "s2s_duplex_overlap_as_s2s_duplex",
+    "lhotse_magpietts_data_as_continuation",
+    "s2s_duplex_reverse_role",
+    "lhotse_as_conversation",
+    "sqa_as_conversation",
+    "s2s_as_conversation",
+    "multi_speaker_simulator",
+    "nemo_tarred_to_duplex",
+    "nemotron_text_converation",
+    "materialized_sft_messages",
+]
+
+
+@pytest.mark.parametrize("type_", UNBUILT)
+def test_types_that_are_not_built_yet_are_refused_by_name(type_):
+    with pytest.raises(
+        NotSupportedError,
+        match=rf"type `{type_}` is not supported yet \(blend.yaml: input_cfg\[2\].type\)",
+    ):
+        read({"type": type_, "paths": "x"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"manifest_filepath": "m"}, r"has no type \(blend.yaml: input_cfg\[2\]\). Give it one"),
+        ({"typ": "nemo"}, "has no type .* Write `type` for `typ`"),
+        ({"type": "nemoo"}, "type 'nemoo' is not known .* Write `nemo`"),
+        ({"type": "lhoste"}, "type 'lhoste' is not known .* Write `lhotse`"),
+        ({"type": "share-gpt"}, "type 'share-gpt' is not known .* Write `share_gpt`"),
+        ({"type": "webdataset"}, "is not known .* Use one of group, lhotse, nemo, nemo_tarred"),
+        ({"type": 5}, "type 5 is not known"),
+        ({"type": ["nemo"]}, r"type \['nemo'\] is not known"),
+        ("more.yaml", 'entry of a blend is "more.yaml", and has to be a mapping'),
+        (["x"], r"entry of a blend is \[\"x\"\]"),
+        (None, "entry of a blend is null"),
+        ({"type": "nemo"}, "of type `nemo` has no `manifest_filepath`"),
+        ({"type": "lhotse"}, "of type `lhotse` has no `cuts_path`"),
+        (
+            {"type": "nemo_tarred", "manifest_filepath": "m"},
+            "of type `nemo_tarred` has no `tarred_audio_filepaths`",
+        ),
+        ({**NEMO, "cuts_path": "c"}, "`cuts_path` does not belong to an entry of type `nemo`"),
+        ({**NEMO, "input_cfg": [NEMO]}, "`input_cfg` does not belong to an entry of type `nemo`"),
+        (
+            {"type": "group", "input_cfg": [NEMO], "manifest_filepath": "m"},
+            "`manifest_filepath` does not belong to an entry of type `group`",
+        ),
+        ({**NEMO, "tags": ["a"]}, r"tags are \[\"a\"\], and have to be a mapping .*\[2\].tags"),
+        ({**NEMO, "tags": {1: 2}}, "tags are .* have to be a mapping"),
+        ({**NEMO, "name": 5}, "name 5 is not a text"),
+        ({**NEMO, "name": " "}, "name .* is not a text"),
+        ({**NEMO, "text_field": 5}, r"`text_field` is 5.*input_cfg\[2\].text_field"),
+        ({**NEMO, "indexed": "perhaps"}, "`indexed` is 'perhaps'"),
+        ({**NEMO, "input_sampling_rate": 0}, "`input_sampling_rate` is 0"),
+    ],
+)
+def test_impossible_entries(entry, said):
+    with pytest.raises(ConfigError, match=said):
+        read(entry)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("slice_length", 10),
+        ("max_open_streams", 5),
+        ("metadata_only", True),
+        ("shar_path", "x"),
+        ("perturb_speed", True),
+        ("extra_fields", [{"type": "text_iter"}]),
+    ],
+)
+def test_options_that_are_not_built_yet_are_refused_by_name(key, value):
+    with pytest.raises(NotSupportedError, match=rf"`{key}` is not supported yet.*\[2\].{key}"):
+        read({**NEMO, key: value})
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("tarred_audio_filepath", "tarred_audio_filepaths"),
+        ("manifest_filepaths", "manifest_filepath"),
+        ("manifest_path", "manifest_filepath"),
+        ("weigth", "weight"),
+        ("weights", "weight"),
+        ("tag", "tags"),
+        ("nam", "name"),
+        ("text_feild", "text_field"),
+        ("indexed_root", "indexes_root"),
+        ("index_root", "indexes_root"),
+        ("input_config", None),
+        ("shar_paths", "shar_path"),
+        ("extra_field", "extra_fields"),
+        ("input_sample_rate", None),
+    ],
+)
+def test_slips_are_errors_that_name_what_was_meant(slip, meant):
+    if meant is None:
+        assert slip in read({**NEMO, slip: "x"}).labels
+        return
+    with pytest.raises(UnknownOptionError, match=rf"`{slip}` is not known, but `{meant}` is"):
+        read({**NEMO, slip: "x"})
+
+
+LABELS = [
+    "accent",
+    "age",
+    "audio_format",
+    "bitrate",
+    "channel",
+    "clean",
+    "codec",
+    "comment",
+    "corpus",
+    "country",
+    "data_dir",
+    "dataset",
+    "date",
+    "description",
+    "dialect",
+    "domain",
+    "duration",
+    "fields",
+    "gender",
+    "group",
+    "height",
+    "hours",
+    "id",
+    "index",
+    "kind",
+    "lang",
+    "language",
+    "level",
+    "license",
+    "locale",
+    "mode",
+    "noise",
+    "note",
+    "notes",
+    "num_hours",
+    "num_shards",
+    "origin",
+    "owner",
+    "part",
+    "path",
+    "pnc",
+    "priority",
+    "quality",
+    "question",
+    "rate",
+    "root",
+    "sampling_rate",
+    "set",
+    "shards",
+    "size",
+    "snr",
+    "source",
+    "source_lang",
+    "speaker",
+    "speakers",
+    "speech",
+    "speed",
+    "split",
+    "stage",
+    "style",
+    "subset",
+    "target_lang",
+    "task",
+    "taskname",
+    "text",
+    "tier",
+    "title",
+    "topic",
+    "url",
+    "use_start_end_token",
+    "validated",
+    "version",
+    "voice",
+    "year",
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_labels_that_people_use_are_not_taken_for_slips(label):
+    assert read({**NEMO, label: "x"}).labels == {label: "x"}
+
+
+def test_strict_makes_errors_of_labels():
+    with pytest.raises(UnknownOptionError, match="keys `corpus`, `language` are not known"):
+        read({**NEMO, "corpus": "x", "language": "y"}, strict=True)
+    assert read({**NEMO, "weight": 1, "tags": {}}, strict=True).specs == {"manifest": "m.json"}
+
+
+def test_options_of_a_section_are_remarked_once():
+    remarks = Remarks()
+    for value in (1, 2):
+        read_entry({**NEMO, "shuffle": True, "max_duration": value}, WHERE, remarks)
+    said = "options that have no effect in an entry, but in its section: shuffle, max_duration"
+    assert remarks.notes() == [said]
+    assert Remarks().notes() == []
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["type", "weight", "tags", "name", "input_cfg", "cuts_path", "corpus"])
+        | st.text("abt_", max_size=4),
+        st.none() | st.booleans() | st.text("ne", max_size=3) | st.lists(st.integers(), max_size=2),
+    )
+)
+def test_whatever_an_entry_is_nothing_but_a_config_error_comes_of_it(entry):
+    try:
+        read({"type": "nemo", **entry})
+    except ConfigError as error:
+        assert "blend.yaml: input_cfg[2]" in str(error)  # noqa: PT017  (some are fine)
