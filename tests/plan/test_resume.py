@@ -390,3 +390,13 @@ def test_repeats_that_were_not_handed_out_are_not_dealt_out_again():
     assert trainer.seen == Counter(("a", 0, row) for row in range(11))
     assert len(trainer.steps) == 1 + 3 + trainer.repeated
     assert trainer.repeated <= 5
+
+
+def test_batches_of_another_link_have_keys_of_their_own():
+    """Steps are numbered from 0 again: without the link, two batches would share their noise."""
+    trainer = _trainer()
+    trainer.take(4)
+    trainer.change(batching=replace(_BATCHING, micro_batches_per_step=2))
+    trainer.finish_window()
+    keys = [slot[1] for step in trainer.steps for slot in step]
+    assert len(set(keys)) == len(keys)
