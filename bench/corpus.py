@@ -52,8 +52,8 @@ def synthesise(folder: Path, size: Size) -> None:
     """Write all corpora unless they are there.
 
     Below `folder`: `nemo/manifest.json` and the same in four parts, `cuts/cuts.jsonl` and the same
-    in four parts, `tarred/` (NeMo) and `shar/` (Lhotse) with the same audio, `wav/` with plain files
-    and a manifest for each loader, `column.npy` with lengths (µs).
+    in four parts, `tarred/` (NeMo) and `shar/` (Lhotse) with the same audio, `wav/` with plain
+    files and a manifest for each loader, `column.npy` with lengths (µs).
     """
     mark = folder / "made"
     stamp = f"{_VERSION} {size}"

@@ -53,7 +53,7 @@ def _steps_of_a_window(loader: playhead.Loader) -> int:
 
 
 def _late(state: dict[str, Any], step: int, steps_of_a_window: int) -> dict[str, Any]:
-    """The state at the start of the window that a step lies in, by arithmetic: four equal leaves."""
+    """The state at the start of the window that a step lies in; the leaves are equal."""
     window = step // steps_of_a_window
     drawn = window * state["W"] // 4
     leaves = {

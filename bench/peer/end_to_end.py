@@ -1,4 +1,4 @@
-"""Lhotse: decoded audio from Shar archives and plain files, with the dataset people write for it."""
+"""Lhotse: decoded audio from Shar archives and plain files, with a dataset as people write it."""
 
 from __future__ import annotations
 
