@@ -13,6 +13,8 @@ __all__ = ["Batching", "Locality", "Oversize", "Shape", "changed_fields"]
 Oversize = Literal["alone", "drop", "error"]
 Locality = Literal["rows", "shards"]
 
+_NEVER_NONE = ("cache_bytes", "micro_batches_per_step", "num_classes")
+
 _MOST_CLASSES = 10_000
 
 
