@@ -126,8 +126,8 @@ def _state() -> list[Figure]:
 def _requests() -> list[Figure]:
     lines = (
         ("samples_per_batch", "samples of a batch", ""),
-        ("requests_per_batch", "requests of a batch, near ones merged", ""),
-        ("archives_per_batch", "archives that a batch touches (seeks)", ""),
+        ("requests_per_batch", "requests of a batch, near ones merged (each a seek)", ""),
+        ("archives_per_batch", "archives that a batch touches", ""),
         ("mb_per_batch", "read for a batch", "MB"),
         ("archives_per_window", "archives of 1,000 that a window touches", ""),
     )

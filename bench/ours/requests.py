@@ -38,23 +38,23 @@ def measure(settings: Settings) -> dict[str, float]:
     for locality in ("rows", "shards"):
         shape = Shape(locality=locality)
         plan = plan_window(start([leaf], shape, batching, seed=1), [leaf], shape, batching)
-        asked = requests = seeks = num_bytes = 0
+        asked = requests = archives = num_bytes = 0
         window: set[int] = set()
         for number in range(_BATCHES):
-            step, slot = divmod(number, 64)
-            rows = np.sort(plan.micro_batch(step % plan.num_steps, slot).row)
+            slot, step = divmod(number, plan.num_steps)
+            rows = np.sort(plan.micro_batch(step, slot).row)
             begin, end = header[rows], header[rows] + _BLOCK + size[rows]
             joins = (shard[rows][1:] == shard[rows][:-1]) & (begin[1:] <= end[:-1] + MERGE_GAP)
             asked += len(rows)
             requests += len(rows) - int(joins.sum())
             num_bytes += int((end - begin).sum() + (begin[1:] - end[:-1])[joins].clip(0).sum())
-            seeks += len(np.unique(shard[rows]))
+            archives += len(np.unique(shard[rows]))
         for step, slot in np.ndindex(plan.num_steps, 64):
             window.update(shard[plan.micro_batch(step, slot).row].tolist())
         figures |= {
             f"{locality}_samples_per_batch": asked / _BATCHES,
             f"{locality}_requests_per_batch": requests / _BATCHES,
-            f"{locality}_archives_per_batch": seeks / _BATCHES,
+            f"{locality}_archives_per_batch": archives / _BATCHES,
             f"{locality}_mb_per_batch": num_bytes / _BATCHES / 1e6,
             f"{locality}_archives_per_window": len(window),
         }
