@@ -371,9 +371,10 @@ def test_resuming_costs_the_same_at_any_step():
 
 def test_counts_of_what_is_not_read_reach_over_all_links():
     trainer = _trainer()
-    trainer.take(3)
-    trainer.change(batching=replace(_BATCHING, micro_batches_per_step=2))
-    trainer.take(3)
+    for per_step in (4, 2, 3):
+        trainer.change(batching=replace(_BATCHING, micro_batches_per_step=per_step))
+        trainer.take(3)
+    assert len(trainer.position.chain) == 3
     read = Counter(key for key, _, _ in trainer.seen.elements())
     notes = trainer.change(leaves=[trainer.leaves[0]])
     assert f"data/a.json: {300 - read['a']}" in notes[-1]
