@@ -163,9 +163,13 @@ def changed_fields(value: Any, base: Any) -> dict[str, Any]:
     return changed
 
 
-def _at_least(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise PlanError(f"the option {name} is {value}", fix=f"Give a number of at least {least}")
+def _at_least(name: str, value: Any, least: int) -> None:
+    if value is None and name not in _NEVER_NONE:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise PlanError(
+            f"the option {name} is {value}", fix=f"Give a whole number of at least {least}"
+        )
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
