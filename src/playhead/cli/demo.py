@@ -23,7 +23,7 @@ def demo(
     output: Annotated[Path, typer.Option(help="Folder for corpus, logs and report.")] = Path(
         "demo-run"
     ),
-    steps: Annotated[int, typer.Option(min=24, help="Optimizer steps of each run.")] = 90,
+    steps: Annotated[int, typer.Option(min=24, help="Optimizer steps of each run.")] = 120,
     seed: Annotated[int, typer.Option(help="Seed of the made-up corpus.")] = 0,
     workers: Annotated[
         str,

@@ -112,6 +112,10 @@ def run_demo(
     say(f"Data: {corpus.what}.")
     names = _names(corpus)
     say(f"Indexed. A step is {_MICRO_BATCHES} micro-batches, however many processes share it.")
+    say(
+        f"A checkpoint is written every {_SAVE_EVERY} steps and at the end of a pass; steps after"
+        " the last one are lost by a kill and trained again."
+    )
     say("")
     first, second = _kills(steps, _steps_of_a_pass(corpus))
     stages = [
@@ -180,8 +184,9 @@ def _told(
     trained = sorted(history.losses)
     outcome = "killed with SIGKILL" if stage.kill_at is not None else "ran to the end"
     processes = f"{stage.ranks} process{'es' if stage.ranks > 1 else ''}"
+    workers = f"{stage.workers} worker{'' if stage.workers == 1 else 's'} each"
     say(
-        f"  {processes}, {stage.workers} workers each: steps {trained[0]} to {trained[-1]}, "
+        f"  {processes}, {workers}: steps {trained[0]} to {trained[-1]}, "
         f"loss {history.losses[trained[0]]:.2f} → {history.losses[trained[-1]]:.2f}, {outcome}"
         f" ({seconds:.0f} s)"
     )

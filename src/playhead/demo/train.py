@@ -154,7 +154,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--micro-batches", type=int, required=True)
     parser.add_argument("--save-every", type=int, required=True)
-    parser.add_argument("--rate", type=float, default=5e-3)
+    parser.add_argument("--rate", type=float, default=8e-3)
     parser.add_argument("--pause", type=float, default=0.0)
     return parser.parse_args()
 
