@@ -6,6 +6,8 @@ import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from meter import cpu_seconds
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ def stream_rates(batches: Iterator[dict[str, Any]], count: int) -> tuple[float, 
 
     Both count once all is warm.
     """
+    # As workers have it. On a busy machine, idle threads that spin would be counted as work.
+    torch.set_num_threads(1)
     for _ in itertools.islice(batches, _WARM_UP):
         pass
     cpu, wall = cpu_seconds(), time.perf_counter()
