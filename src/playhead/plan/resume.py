@@ -161,12 +161,13 @@ def _difference(progress: LeafProgress, leaf: LeafColumns) -> str | None:
         (progress.rows, progress.fingerprint),
         (progress.next_rows, progress.next_fingerprint),
     ):
+        if leaf.num_rows >= rows and leaf.digest(rows) == digest:
+            continue
+        if leaf.explain_change is not None:
+            return leaf.explain_change(digest, rows)
         if leaf.num_rows < rows:
             return f"it had {rows} rows and has {leaf.num_rows}"
-        if leaf.digest(rows) != digest:
-            if leaf.explain_change is not None:
-                return leaf.explain_change(digest, rows)
-            return f"the content of its first {rows} rows differs"
+        return f"the content of its first {rows} rows differs"
     return None
 
 
