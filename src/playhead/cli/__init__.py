@@ -12,7 +12,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="playhead",
-    help="Feed speech training: index data, prove exact resume, look at plans.",
+    help="Feed speech training: index data, and see a run be killed and resumed.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
