@@ -55,10 +55,13 @@ class TinyCtc(nn.Module):
         # About zero mean and unit variance for speech at a usual level.
         features = (torch.log(spectrum + 1e-2) + 2) / 2
         frames = 1 + lengths // _HOP
-        # Silence beyond the end of a sample must not look different in another batch.
         own = torch.arange(features.shape[2])[None, None] < frames[:, None, None]
-        scores = self.net(features * own)
-        return scores.permute(2, 0, 1).log_softmax(-1), frames
+        # After every layer, for its bias reaches beyond the end of a sample too: how much padding
+        # a batch gives a sample must not change what is made of it.
+        hidden = features * own
+        for layer in self.net:
+            hidden = layer(hidden) * own
+        return hidden.permute(2, 0, 1).log_softmax(-1), frames
 
     def loss(
         self, audio: torch.Tensor, lengths: torch.Tensor, texts: Sequence[str]
