@@ -72,9 +72,11 @@ def wait_until(condition: Any, seconds: float) -> None:
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_killed_worker_is_an_error_and_the_loader_goes_on(manifest: Path, method: str) -> None:
-    options = {"num_workers": 2, "multiprocessing_context": method}
+@pytest.mark.parametrize(("num_workers", "method"), [(2, "fork"), (1, "spawn")])
+def test_a_killed_worker_is_an_error_and_the_loader_goes_on(
+    manifest: Path, num_workers: int, method: str
+) -> None:
+    options = {"num_workers": num_workers, "multiprocessing_context": method}
     whole = [
         batch["ids"]
         for batch in playhead.dataloader(
@@ -150,7 +152,8 @@ def test_an_interrupted_job_ends_and_leaves_no_process(
         status = job.wait(15)
         if signal_number == signal.SIGINT:
             assert status == 1
-            assert (tmp_path / "log").read_text().strip().endswith("KeyboardInterrupt")
+            # A worker that was handing a tensor over may have something to say after it.
+            assert "\nKeyboardInterrupt\n" in (tmp_path / "log").read_text()
         wait_until(lambda: not any(runs(pid) for pid in workers), 15)
     finally:
         if job.poll() is None:

@@ -100,7 +100,10 @@ def test_a_shuffled_pass_of_the_whole_blend_is_every_sample_once(
     for name in LEAVES:
         expected += read_leaf(name, prompts)
     blend = write_blend(tmp_path / "blend.yaml", prompts, digits)
-    with pytest.warns(UserWarning, match="shard_seed"):
+    with (
+        pytest.warns(UserWarning, match="shard_seed"),
+        pytest.warns(UserWarning, match="weights mean nothing"),
+    ):
         loader = playhead.dataloader(
             blend,
             rank=0,

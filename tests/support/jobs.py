@@ -92,6 +92,8 @@ class Server:
 
     def close(self) -> None:
         assert self._process.stdin is not None
+        # Workers that were forked meanwhile may hold the pipe open: its end would not be seen.
+        self._process.stdin.write('{"stop": true}\n')
         self._process.stdin.close()
         try:
             self._process.wait(20)

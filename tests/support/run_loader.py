@@ -162,6 +162,8 @@ def serve() -> None:
     children: set[int] = set()
     for line in sys.stdin:
         command = json.loads(line)
+        if "stop" in command:
+            break
         if "wait" in command:
             answer = {"status": wait_for(command["wait"], command["timeout"])}
             if answer["status"] is not None:
