@@ -388,6 +388,13 @@ def test_a_group_that_holds_itself():
     assert len(read_blend(config).leaves) == 1
 
 
+def test_a_config_that_holds_itself():
+    entries: list = [nemo()]
+    entries.append({"type": "group", "input_cfg": entries})
+    with pytest.raises(ConfigError, match=r"The config holds itself \(config\)"):
+        read_blend({"train_ds": {"input_cfg": entries}})
+
+
 def test_a_remote_reference():
     with pytest.raises(NotSupportedError, match=r"s3://b/x.yaml .*\(config: input_cfg\)"):
         read_blend({"input_cfg": "s3://b/x.yaml"})

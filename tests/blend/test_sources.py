@@ -79,7 +79,20 @@ def test_lists_of_different_length_are_never_cut(manifest, tar):
 
 @pytest.mark.parametrize(
     "spec",
-    [[], "", [""], 5, {"a": 1}, [["a", "b"]], [["a", 1, 2]], [[1, "a"]], [["a", True]], [[]], [5]],
+    [
+        [],
+        "",
+        [""],
+        5,
+        {"a": 1},
+        [["a", "b"]],
+        [["a", 1, 2]],
+        [[1, "a"]],
+        ["a\0b"],
+        [["a", True]],
+        [[]],
+        [5],
+    ],
 )
 def test_unknown_forms(spec):
     with pytest.raises(ConfigError, match=r"manifest paths .* have no known form"):

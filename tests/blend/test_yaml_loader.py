@@ -83,3 +83,17 @@ def test_the_collector_is_as_it_was():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: {c: [*a]}}", "a: &a {b: *a, c: &c [*c]}"])
+def test_what_holds_itself_is_refused(text):
+    with pytest.raises(ConfigError, match=r"The config holds itself \(blend.yaml\)"):
+        parse(text)
+
+
+def test_what_is_used_twice_does_not_hold_itself():
+    assert parse("a: &a [1, &b {c: 2}]\nd: [*a, *a, *b]")["d"][0] == [1, {"c": 2}]
+
+
+def test_keys_are_texts():
+    assert parse("1: {true: x, 2.5: y}\nnull: z") == {"1": {"True": "x", "2.5": "y"}, "None": "z"}

@@ -17,6 +17,7 @@ from playhead.blend.mixture import Twig, spread
 from playhead.blend.section import Section, find_section
 from playhead.blend.tree import plant
 from playhead.blend.weights import temperatures, whole_weight
+from playhead.blend.yaml_loader import refuse_circles
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.config import Options, Spot, read_options
 from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
@@ -112,6 +113,7 @@ def _tree(config: Any, data_blend_dir: str | None) -> tuple[YamlTree, str | None
     name = None
     if type(config).__module__.startswith("omegaconf"):
         config, name = _from_omegaconf(config)
+    refuse_circles(config, _IN_MEMORY)
     content = _plain(config)
     if isinstance(content, dict) and "type" in content:
         content = [content]

@@ -160,14 +160,20 @@ def _items(spec: Any, role: str, where: Spot) -> list[_Item]:
 
 def _item(item: Any) -> _Item | None:
     match item:
-        case str() as path if path:
+        case str() as path if _is_path(path):
             return _Item(path)
-        case [str() as path] if path:
+        case [str() as path] if _is_path(path):
             return _Item(path)
-        case [str() as path, int() | float() as weight] if path and not isinstance(weight, bool):
+        case [str() as path, int() | float() as weight] if _is_path(path) and not isinstance(
+            weight, bool
+        ):
             return _Item(path, weight)
         case _:
             return None
+
+
+def _is_path(text: str) -> bool:
+    return text != "" and "\0" not in text
 
 
 def _located(spec: str, base: Path | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 from yaml.constructor import ConstructorError
@@ -17,7 +17,7 @@ else:
     # The one in C is ten times as fast; PyYAML may have been built without it.
     SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-__all__ = ["parse_yaml"]
+__all__ = ["parse_yaml", "refuse_circles"]
 
 _MERGE = "<<"
 _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
@@ -31,7 +31,7 @@ def parse_yaml(text: bytes, path: str) -> Any:
     """Parse a YAML document into plain containers.
 
     As in YAML 1.2, only `true` and `false` are truth values (`no` is Norwegian), and dates are
-    texts.
+    texts. Keys are texts too.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def parse_yaml(text: bytes, path: str) -> Any:
     Raises
     ------
     ConfigError
-        It is not valid YAML, or a mapping names a key twice.
+        It is not valid YAML, a mapping names a key twice, or something holds itself.
     """
     # Nodes are freed by their last reference; looking for cycles among a million of them takes
     # two thirds of the time.
     collects = gc.isenabled()
     gc.disable()
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader)
+        content = yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = path if mark is None else f"{path}:{mark.line + 1}"
@@ -61,6 +61,41 @@ def parse_yaml(text: bytes, path: str) -> Any:
     finally:
         if collects:
             gc.enable()
+    if b"&" in text:
+        refuse_circles(content, path)
+    return content
+
+
+def refuse_circles(content: Any, path: str) -> None:
+    """Raise where a container holds itself, as anchors make possible.
+
+    Parameters
+    ----------
+    content
+        Containers and plain values.
+    path
+        Its file, for messages.
+
+    Raises
+    ------
+    ConfigError
+        It does.
+    """
+    around: set[int] = set()
+    finished: set[int] = set()
+    # What is left to visit; a container comes a second time when everything in it was visited.
+    rest: list[tuple[Any, bool]] = [(content, False)]
+    while rest:
+        value, is_done = rest.pop()
+        if is_done:
+            around.discard(id(value))
+            finished.add(id(value))
+        elif id(value) in around:
+            raise ConfigError("the config holds itself", where=path, fix="Break the circle")
+        elif isinstance(value, (dict, list)) and id(value) not in finished:
+            around.add(id(value))
+            inside = cast("dict[str, Any]", value).values() if isinstance(value, dict) else value
+            rest += [(value, True), *((item, False) for item in cast("list[Any]", inside))]
 
 
 class _Loader(SafeLoader):
@@ -77,7 +112,10 @@ class _Loader(SafeLoader):
                         problem=f"the key {key.value!r} comes twice", problem_mark=key.start_mark
                     )
                 seen.add(key.value)
-        return super().construct_mapping(node, deep)
+        mapping = super().construct_mapping(node, deep)
+        if all(isinstance(key, str) for key in mapping):
+            return mapping
+        return {str(key): value for key, value in mapping.items()}
 
 
 _Loader.yaml_implicit_resolvers = {
