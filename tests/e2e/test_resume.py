@@ -261,6 +261,22 @@ def test_loading_moves_a_live_iterator(endless: Callable[..., playhead.Loader]) 
     assert first(iterator, 10) == whole
 
 
+@pytest.mark.parametrize("batches", [0, 3, 6, None])
+def test_a_state_loaded_between_passes_is_what_comes_next(
+    finite: Callable[..., playhead.Loader], batches: int | None
+) -> None:
+    whole = lines(finite())
+    loader = finite()
+    take(loader, 8)
+    state = loader.state_dict()
+    again = finite()
+    lines(islice(iter(again), batches))
+    again.load_state_dict(state)
+    assert len(again) == len(whole) - 8
+    assert through_json(again.state_dict()) == through_json(state)
+    assert lines(again) == whole[8:]
+
+
 def test_a_state_inside_a_step_is_its_start_and_says_so(
     endless: Callable[..., playhead.Loader],
 ) -> None:
