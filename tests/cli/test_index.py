@@ -123,12 +123,12 @@ def test_configs_get_packs(tmp_path):
     root = tmp_path / "root"
     done = playhead("blend.yaml", "--indexes-root", root, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "Packs: 2 built, 0 up to date, 0 failed; 13 rows." in done.stderr.splitlines()
+    assert "Packs: 2 built, 0 up to date, 0 failed; 13 rows, in " in done.stderr
     summary = json.loads(done.stdout)
     assert sorted(pack["rows"] for pack in summary["packs"]) == [3, 10]
     assert all(Path(pack["path"]).is_relative_to(root) for pack in summary["packs"])
     again = playhead("blend.yaml", "--indexes-root", root, cwd=tmp_path)
-    assert "Packs: 0 built, 2 up to date, 0 failed; 13 rows." in again.stderr.splitlines()
+    assert "Packs: 0 built, 2 up to date, 0 failed; 13 rows, in " in again.stderr
 
 
 def test_sigkill_at_any_moment_leaves_whole_files(tmp_path):

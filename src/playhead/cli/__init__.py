@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -12,16 +14,27 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="playhead",
-    help="Feed speech training: index data, and see a run be killed and resumed.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"playhead {version('playhead')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _commands() -> None:  # pyright: ignore[reportUnusedFunction]  (typer calls it)
-    """Feed speech training: index data, prove exact resume, look at plans."""
+def _commands(  # pyright: ignore[reportUnusedFunction]  (typer calls it)
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Feed speech training: index data, and see a run be killed and resumed."""
+    del version  # its callback has said it
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.cli.progress import say
@@ -80,13 +81,14 @@ class Report:
         for pack in self.packs:
             count[pack.status] += 1
         rows = sum(pack.num_rows for pack in self.packs)
+        folders = sorted({str(Path(pack.path).parent) for pack in self.packs})
         say(
             f"Packs: {count['built']} built, {count['fresh']} up to date, "
-            f"{count['failed']} failed; {rows:,} rows."
+            f"{count['failed']} failed; {rows:,} rows, in {', '.join(folders)}."
         )
         for pack in self.packs:
             for reason, dropped in pack.dropped.items():
-                say(f"  left out {dropped:,} rows ({reason}) of {pack.path}")
+                say(f"  left out {dropped:,} ({reason}) of {pack.path}")
 
     def say_failures(self) -> None:
         """Print all failures once more, for those who read only the end."""

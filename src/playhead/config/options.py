@@ -36,7 +36,7 @@ class Options:
     batch_size: int | None = None
     """Most samples of a batch."""
     batch_duration: float | None = None
-    """Most seconds of a batch, padding included; a hard bound."""
+    """Most seconds of a batch, padding included; a hard bound, but for one sample (`oversize`)."""
     quadratic_duration: float | None = None
     """Length in seconds that counts double: a length d counts as d + d²/q."""
     use_bucketing: bool = False
