@@ -74,7 +74,7 @@ def digits_archive() -> Path:
     named = os.environ.get("PLAYHEAD_FSDD")
     path = Path(named) if named else REPOSITORY.parent / "shared/data/fsdd/fsdd.tar.xz"
     if not path.exists():
-        pytest.skip(f"no {path}: set PLAYHEAD_FSDD to fsdd.tar.xz")
+        pytest.skip("PLAYHEAD_FSDD names no archive of the Free Spoken Digit Dataset")
     return path
 
 
