@@ -57,6 +57,7 @@ def test_anchors_and_merges():
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a], z: 1}\n"
     assert parse(text)["b"] == {"x": 1, "y": 3}
     assert parse(text)["c"] == {"x": 1, "y": 2, "z": 1}
+    assert parse("a: &a {x: 1}\nb: &b {y: 2}\nc: {<<: *a, <<: *b}\n")["c"] == {"x": 1, "y": 2}
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: b: c", "\t- a", "- !!python/name:os.system x"])
