@@ -16,14 +16,14 @@ _BATCHING = Batching(
 
 
 def test_a_window_makes_about_a_hundred_steps():
-    leaves = [columns("a", speech(20_000))]
+    leaves = [columns("a", speech(60_000))]
     plan = plan_window(start(leaves, Shape(), _BATCHING, seed=1), leaves, Shape(), _BATCHING)
     assert 95 <= plan.num_steps <= 110
 
 
 def test_filters_widen_a_window():
     """Quotas are draws: what filters refuse must be drawn on top, or steps would be too few."""
-    leaves = [columns("a", speech(20_000))]
+    leaves = [columns("a", speech(120_000))]
     shape = Shape(min_duration_us=7_000_000)
     plan = plan_window(start(leaves, shape, _BATCHING, seed=1), leaves, shape, _BATCHING)
     assert 90 <= plan.num_steps <= 115
@@ -31,11 +31,18 @@ def test_filters_widen_a_window():
 
 def test_a_window_is_capped():
     """A hundred steps of 1,024 ranks would be six million samples: seconds and much memory."""
-    leaves = [columns("a", speech(2000))]
+    leaves = [columns("a", speech(1_250_000))]
     many = replace(_BATCHING, micro_batches_per_step=1024)
     assert default_draws(leaves, Shape(), many) == 1_200_000
     rare = Shape(min_duration_us=29_999_999)
     assert default_draws(leaves, rare, many) == 4_800_000
+
+
+def test_a_window_of_few_rows_is_one_pass_but_ten_steps_at_least():
+    few = [columns("a", speech(2000)), columns("b", speech(3000, 1))]
+    assert default_draws(few, Shape(), replace(_BATCHING, micro_batches_per_step=1)) == 5000
+    plan = plan_window(start(few, Shape(), _BATCHING, seed=1), few, Shape(), _BATCHING)
+    assert 9 <= plan.num_steps <= 12
 
 
 def test_given_draws_are_used_as_they_are():

@@ -185,7 +185,7 @@ def test_filters_are_inclusive_and_counted():
 
 def test_copies_of_a_row_are_spread_over_batches():
     """Sorted exactly by length, all copies of a row of a small leaf would share a batch."""
-    leaves = [columns("big", speech(200_000), 99), columns("small", speech(300, 1), 1)]
+    leaves = [columns("big", speech(400_000), 99), columns("small", speech(300, 1), 1)]
     batching = replace(_SPEECH, micro_batches_per_step=64)
     plan = _plan(leaves, Shape(), batching)
     copies = plan.stats.draws["small"] / 300
@@ -193,8 +193,20 @@ def test_copies_of_a_row_are_spread_over_batches():
     assert plan.stats.most_copies <= 7
 
 
+def test_batches_of_a_small_corpus_hold_no_sample_twice():
+    """A window of many passes would put copies of a sample, which have one length, together."""
+    leaves = [columns("a", speech(2000))]
+    alone = replace(_SPEECH, micro_batches_per_step=1)
+    position = start(leaves, Shape(), alone, seed=1)
+    for _ in range(4):
+        plan = plan_window(position, leaves, Shape(), alone)
+        assert plan.stats.draws["a"] == 2000
+        assert plan.stats.most_copies == 1
+        position = plan.position_at(plan.num_steps)
+
+
 def test_batches_are_full_and_ranks_even():
-    leaves = [columns("a", speech(200_000))]
+    leaves = [columns("a", speech(400_000))]
     batching = replace(_SPEECH, micro_batches_per_step=64)
     plan = _plan(leaves, Shape(), batching)
     stats = plan.stats

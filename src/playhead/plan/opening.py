@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["default_draws", "open_window", "start"]
 
 _STEPS = 100
+_FEWEST_STEPS = 10
 # Windows of different passes have different numbers: what is keyed by the window never repeats.
 _WINDOWS_OF_A_PASS = 1 << 32
 _MOST_ITEMS = 1_200_000
@@ -171,8 +172,10 @@ def _declared(
 def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batching) -> int:
     """Draws that make about 100 steps, at most a million samples or so.
 
-    Filters refuse some of the draws, so there are more draws than samples; where shards are cached,
-    a window takes at most half of the cache.
+    Filters refuse some of the draws, so there are more draws than samples. A window that holds many
+    passes over a small corpus puts copies of a sample into one batch, for they have one length:
+    such a window takes as many draws as there are rows, but no fewer than ten steps need. Where
+    shards are cached, a window takes at most half of the cache.
 
     Parameters
     ----------
@@ -182,7 +185,7 @@ def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batchin
         The settings.
     """
     # One float after the other in the order of keys: the same sums on every machine.
-    total = accepted = length = squares = size = 0.0
+    total = accepted = length = squares = size = rows = 0.0
     for leaf in sorted(leaves, key=lambda leaf: leaf.key):
         weight = float(leaf.num_rows if shape.finite else leaf.weight)
         if not weight or not leaf.num_rows:
@@ -190,6 +193,7 @@ def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batchin
         facts = leaf.facts(shape.min_duration_us, shape.max_duration_us)
         per_row = weight / leaf.num_rows
         total += weight
+        rows += leaf.num_rows
         accepted += per_row * facts.accepted
         length += per_row * facts.total_cs
         squares += per_row * facts.squares_cs
@@ -208,8 +212,9 @@ def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batchin
     if batching.sizes and batching.bins_us:
         fitting = [s for b, s in zip(batching.bins_us, batching.sizes, strict=True) if b >= mean]
         per_batch = min(per_batch, float(max(fitting, default=batching.sizes[-1])))
-    items = min(_STEPS * batching.micro_batches_per_step * per_batch, float(_MOST_ITEMS))
-    draws = min(items * total / accepted, float(_MOST_DRAWS))
+    per_step = batching.micro_batches_per_step * per_batch
+    draws = min(_STEPS * per_step, float(_MOST_ITEMS)) * total / accepted
+    draws = min(draws, max(rows, _FEWEST_STEPS * per_step * total / accepted), float(_MOST_DRAWS))
     if shape.locality == "shards" and size:
         draws = min(draws, shape.cache_bytes / 2 / (size / total))
     return max(1, int(draws))
