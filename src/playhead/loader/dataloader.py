@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.blend import read_blend
 from playhead.datasets import SpeechToText
-from playhead.errors import NotSupportedError
+from playhead.errors import ConfigError, NotSupportedError
 from playhead.fetch import Fetcher, FetchSpec
 from playhead.loader.indexing import open_columns
 from playhead.loader.loader import Loader
@@ -70,6 +70,10 @@ def dataloader(
     if tokenizer is not None:
         raise NotSupportedError(
             "a tokenizer is not supported yet", fix="Tokenize `texts` in the training step"
+        )
+    if isinstance(dataset, type):
+        raise ConfigError(
+            f"dataset is the class {dataset.__name__} itself", fix=f"Give {dataset.__name__}(…)"
         )
     topology = find_topology(rank, world_size)
     data_blend_dir = overrides.pop("data_blend_dir", None)
