@@ -95,14 +95,23 @@ def _state() -> list[Figure]:
             )
             for step in steps
         ),
+        Figure(
+            bench="state",
+            key="restore_wide_s",
+            what="restore at step 1,000,000, 64 ranks, batches of 600 s",
+            unit="CPU-s",
+            better="less",
+            bound=0.1,
+        ),
         *(
             Figure(
                 bench="state",
-                key=f"restore_{step}_bytes",
-                what=f"bytes read to restore at step {step:,} and make a batch of ids",
+                key=f"restore_{step}_{key}",
+                what=f"bytes {how} to restore at step {step:,} and make a batch of ids",
                 unit="B",
                 better="less",
             )
+            for key, how in (("bytes", "read"), ("mapped_bytes", "of mapped columns touched"))
             for step in steps
         ),
         Figure(

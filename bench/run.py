@@ -34,9 +34,9 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     _say("making the corpora, the first time only")
     synthesise(folder, QUICK if options.quick else FULL)
-    pythons = {"ours": sys.executable, "peer": os.environ.get("PLAYHEAD_PEER_PYTHON", "")}
+    pythons = {"ours": sys.executable, "peer": options.peer_python}
     if not Path(pythons["peer"]).is_file():
-        _say("no peer: PLAYHEAD_PEER_PYTHON names no Python (`make peer` makes one)")
+        _say(f"no peer: {options.peer_python!r} is no Python (`make peer` makes one)")
         del pythons["peer"]
     medians: dict[str, dict[str, float]] = {side: {} for side in ("ours", "peer")}
     failed = False
@@ -70,6 +70,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small corpora, one turn")
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--turns", type=int, default=3, help="turns of each measurement")
+    parser.add_argument(
+        "--peer-python",
+        default=os.environ.get("PLAYHEAD_PEER_PYTHON", ".venv-peer/bin/python"),
+        metavar="FILE",
+        help="Python that has Lhotse 2 (default: PLAYHEAD_PEER_PYTHON, here %(default)s)",
+    )
     parser.add_argument("--output", default="bench-results.json", help="where results are written")
     parser.add_argument(
         "--data",
