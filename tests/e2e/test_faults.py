@@ -72,7 +72,9 @@ def wait_until(condition: Any, seconds: float) -> None:
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize(("num_workers", "method"), [(2, "fork"), (1, "spawn")])
+@pytest.mark.parametrize(
+    ("num_workers", "method"), [(2, "fork"), pytest.param(1, "spawn", marks=pytest.mark.slow)]
+)
 def test_a_killed_worker_is_an_error_and_the_loader_goes_on(
     manifest: Path, num_workers: int, method: str
 ) -> None:

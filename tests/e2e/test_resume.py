@@ -357,7 +357,13 @@ def test_any_state_of_any_rank_restores_all(endless: Callable[..., playhead.Load
 
 
 @pytest.mark.parametrize(
-    ("num_workers", "method"), [(1, "fork"), (4, "fork"), (1, "spawn"), (1, "forkserver")]
+    ("num_workers", "method"),
+    [
+        (1, "fork"),
+        (4, "fork"),
+        (1, "spawn"),
+        pytest.param(1, "forkserver", marks=pytest.mark.slow),
+    ],
 )
 def test_workers_do_not_enter(
     endless: Callable[..., playhead.Loader], num_workers: int, method: str
