@@ -62,10 +62,10 @@ def heard_in(batches: Iterable[dict[str, Any]]) -> list[Heard]:
         assert batch["audio"].shape == (len(batch["texts"]), int(batch["audio_lens"].max()))
         assert len(batch["ids"]) == len(batch["texts"]) == len(batch["playhead"].repeated)
         for samples, length, text in zip(
-            batch["audio"], batch["audio_lens"].tolist(), batch["texts"], strict=True
+            batch["audio"].numpy(), batch["audio_lens"].tolist(), batch["texts"], strict=True
         ):
             assert not samples[length:].any(), "padding is silence"
-            heard.append((text, samples[:length].numpy()))
+            heard.append((text, samples[:length]))
     return heard
 
 
