@@ -206,8 +206,9 @@ def test_plain_files_are_read_and_named(tmp_path):
     with pytest.raises(AudioError, match=f"audio {path}"):
         decode(Audio(source=str(path)), None, PLACE)
     path.unlink()
-    with pytest.raises(SourceNotFoundError, match=str(path)):
-        decode(Audio(source=str(path)), None, PLACE)
+    for read in (read_header, lambda audio, place: decode(audio, None, place)):
+        with pytest.raises(SourceNotFoundError, match=f"{PLACE}, audio {path}"):
+            read(Audio(source=str(path)), PLACE)
 
 
 @pytest.fixture

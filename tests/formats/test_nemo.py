@@ -225,5 +225,7 @@ def test_channels():
 
 
 def test_a_row_that_is_not_one_any_more_is_named():
-    with pytest.raises(ManifestError, match=r"no audio_filepath \(leaf leaf, /data/m.json, row 0"):
+    with pytest.raises(
+        ManifestError, match=r"no audio_filepath \(leaf leaf, /data/m.json, byte 0, row 0"
+    ):
         example({"duration": 1})

@@ -64,7 +64,7 @@ def test_a_bad_row_is_said(block: bytes, says: str):
 
 @pytest.mark.parametrize("row", [b"[1]", b'"x"', b"{", b'{"a": 1} x'])
 def test_a_row_that_is_no_object_is_named(row: bytes):
-    with pytest.raises(ManifestError, match=r"m\.json, row 3, byte 40"):
+    with pytest.raises(ManifestError, match=r"m\.json, byte 40, row 3"):
         decode_row(row, PLACE)
 
 

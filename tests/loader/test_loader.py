@@ -183,6 +183,18 @@ def test_loading_a_state_moves_a_live_iterator():
     assert [next(batches) for _ in range(18)] == straight[6:]
 
 
+@pytest.mark.parametrize("batches", [0, 3, 6, None])
+def test_a_state_loaded_between_passes_is_what_the_next_iter_gives(batches):
+    whole = list(loader(finite=True))
+    saved = loader(finite=True)
+    take(saved, 6)
+    used = loader(finite=True)
+    list(islice(iter(used), batches))
+    used.load_state_dict(saved.state_dict())
+    assert len(used) == len(whole) - 6
+    assert list(used) == whole[6:]
+
+
 def test_set_epoch_waits_for_a_restored_state():
     straight = list(loader(finite=True))
     saved = loader(finite=True)

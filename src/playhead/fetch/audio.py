@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import soundfile as sf
 
-from playhead.errors import AudioError
+from playhead.errors import AudioError, SourceNotFoundError
+from playhead.paths import scheme
 from playhead.storage import local
 
 if TYPE_CHECKING:
@@ -232,6 +234,12 @@ def _open(source: str | bytes, audio: Audio, place: Place) -> sf.SoundFile:
     try:
         return sf.SoundFile(BytesIO(source) if isinstance(source, bytes) else source)
     except (RuntimeError, TypeError) as error:
+        if isinstance(source, str) and not scheme(source) and not Path(source).exists():
+            raise SourceNotFoundError(
+                "the audio file does not exist",
+                where=_where(audio, place),
+                fix="Restore it, or correct the row's path",
+            ) from None
         raise _undecodable(error, audio, place) from error
 
 
@@ -295,5 +303,6 @@ def _undecodable(error: Exception, audio: Audio, place: Place) -> AudioError:
 
 def _where(audio: Audio, place: Place) -> str:
     if isinstance(audio.source, str) and place.member is None:
-        return f"{place}, audio {audio.source}"
+        path = audio.source if scheme(audio.source) else Path(audio.source).absolute()
+        return f"{place}, audio {path}"
     return str(place)

@@ -29,7 +29,7 @@ class Place:
     """Byte offset of the payload in its archive."""
 
     def __str__(self) -> str:
-        text = f"leaf {self.leaf}, {self.shard}, row {self.row}, byte {self.byte}"
+        text = f"leaf {self.leaf}, {self.shard}, byte {self.byte}, row {self.row} counted from 0"
         if self.member is not None:
             text += f", audio {self.member}"
         if self.member_byte is not None:

@@ -223,9 +223,6 @@ class Loader:
             position = self._position_of_pass(position.pass_ + 1)
         self._restored = position
         self._agreed = False
-        if self._iterator is not None:
-            self._begin(position)
-            self._restored = None
 
     def close(self) -> None:
         """End the workers; iterating again starts new ones."""
@@ -243,8 +240,8 @@ class Loader:
             return dataclasses.replace(batching, micro_batches_per_step=saved)
         self._say(
             f"the state has {saved} micro-batches a step, which {self._topology.world_size} ranks"
-            f" cannot share: a step is now {self._topology.world_size}. Set micro_batches_per_step"
-            " to a multiple of both to keep the step."
+            f" cannot share: a step is now {self._topology.world_size}. To keep the step, use a"
+            " world size that divides it, and set micro_batches_per_step in the config."
         )
         return dataclasses.replace(batching, micro_batches_per_step=self._topology.world_size)
 
@@ -281,6 +278,10 @@ class Loader:
             warnings.warn(note, stacklevel=3)
 
     def _next(self) -> Any:
+        if self._restored is not None:
+            # A state was loaded while this iterator was alive: it goes on from there.
+            self._begin(self._restored)
+            self._restored = None
         run = self._run
         assert run is not None
         if not self._flowing:
