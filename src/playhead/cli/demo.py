@@ -13,6 +13,9 @@ from playhead.cli import app
 
 __all__ = ["demo"]
 
+# A model that makes more mistakes than this has not learnt to read yet.
+_LEARNT = 0.3
+
 
 @app.command()
 def demo(
@@ -66,6 +69,10 @@ def demo(
             say(f"  said: {said!r:34} understood: {understood!r}")
         say("")
         say(f"Character error rate on the data it trained on: {report.error_rate:.1%}.")
+        if report.error_rate > _LEARNT:
+            say(
+                f"({report.steps} steps of a tiny model do not learn these data; the proof stands.)"
+            )
         size = len(json.dumps(report.state))
         say(f"The loader's state in the checkpoint is {size} bytes. The report: {output}/report.md")
         say(f"({report.seconds:.0f} s.) Next: `playhead index YOUR_BLEND.yaml`, then the README.")
