@@ -278,10 +278,15 @@ def _what_is_lost(
         for key, count in zip(position.leaves, unread.tolist(), strict=True)
         if count > 0
     ]
-    names = ", ".join(present[key].name if key in present else key for key in lost)
+    called = [
+        present[key].name if key in present else f"the leaf with key {key}, which is gone,"
+        for key in lost
+    ]
+    new = [leaf.name for key, leaf in present.items() if key not in position.leaves]
     return (
-        f"{names} cannot be read as before, so the rest of the running window is given up; samples"
-        f" not read: {', '.join(counts) or 'none'}"
+        f"{', '.join(called)} cannot be read as before, so the rest of the running window is given"
+        f" up; samples not read: {', '.join(counts) or 'none'}"
+        + (f"; new since then: {', '.join(new)}" if new else "")
     )
 
 
