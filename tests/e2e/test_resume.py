@@ -2,126 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import random
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-import torch
 
-import playhead
-from playhead.datasets import Ids
-from support.corpus import nemo_corpus, tarred_corpus
-from support.real_speech import made_once
-from support.run_loader import AugmentedSpeech, line_of
+from support.handed_out import first, ids_of, lines, resumed, samples, take, through_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
+
+    import playhead
 
 pytestmark = pytest.mark.e2e
 
 NUM_ROWS = 103
-SECONDS = [round(0.05 + (i * 37 % 89) / 200, 3) for i in range(NUM_ROWS)]
-
-
-@pytest.fixture(scope="session")
-def corpus(shared_folder: Path) -> Path:
-    def make(folder: Path) -> None:
-        nemo_corpus(folder / "plain", SECONDS, rate=8000)
-        tarred_corpus(folder / "tarred", SECONDS[:60], shards=3, rate=8000)
-
-    return made_once(shared_folder / "small", make)
-
-
-@pytest.fixture
-def finite(corpus: Path) -> Callable[..., playhead.Loader]:
-    """A loader of a finite shuffled pass of 103 samples in steps of two micro-batches."""
-
-    def make(**options: Any) -> playhead.Loader:
-        config = {
-            "manifest_filepath": str(corpus / "plain/manifest.json"),
-            "sample_rate": 8000,
-            "force_finite": True,
-            "shuffle": True,
-            "seed": 5,
-            "batch_duration": 1.5,
-            "micro_batches_per_step": 2,
-            "window_draws": 40,
-            "num_workers": 0,
-        }
-        place = {"rank": options.pop("rank", 0), "world_size": options.pop("world_size", 1)}
-        dataset = options.pop("dataset", Ids())
-        return playhead.dataloader({**config, **options}, dataset=dataset, **place)
-
-    return make
-
-
-@pytest.fixture
-def endless(corpus: Path) -> Callable[..., playhead.Loader]:
-    """A loader of an endless blend of a plain and a tarred leaf."""
-
-    def make(**options: Any) -> playhead.Loader:
-        tarred = corpus / "tarred"
-        config = {
-            "input_cfg": [
-                {
-                    "type": "nemo",
-                    "manifest_filepath": str(corpus / "plain/manifest.json"),
-                    "weight": 0.7,
-                },
-                {
-                    "type": "nemo_tarred",
-                    "manifest_filepath": str(tarred / "manifest__OP_0..2_CL_.json"),
-                    "tarred_audio_filepaths": str(tarred / "audio__OP_0..2_CL_.tar"),
-                    "weight": 0.3,
-                },
-            ],
-            "sample_rate": 8000,
-            "shuffle": True,
-            "seed": 5,
-            "batch_duration": 1.5,
-            "micro_batches_per_step": 2,
-            "window_draws": 60,
-            "num_workers": 0,
-        }
-        place = {"rank": options.pop("rank", 0), "world_size": options.pop("world_size", 1)}
-        dataset = options.pop("dataset", Ids())
-        return playhead.dataloader({**config, **options}, dataset=dataset, **place)
-
-    return make
-
-
-def lines(batches: Iterable[dict]) -> list[dict]:
-    return [line_of(batch) for batch in batches]
-
-
-def take(loader: playhead.Loader, count: int) -> list[dict]:
-    return lines(islice(iter(loader), count))
-
-
-def first(iterator: Any, count: int) -> list[dict]:
-    return [line_of(next(iterator)) for _ in range(count)]
-
-
-def ids_of(history: list[dict]) -> list[str]:
-    return sorted(name for line in history for name in line["ids"])
-
-
-def samples(history: list[dict]) -> list[dict]:
-    """What was handed out, whatever the number of its step."""
-    return [{**line, "step": None} for line in history]
-
-
-def through_json(state: dict) -> dict:
-    return json.loads(json.dumps(state, allow_nan=False))
-
-
-def resumed(loader: playhead.Loader, state: dict) -> playhead.Loader:
-    loader.load_state_dict(through_json(state))
-    return loader
 
 
 def test_every_save_point_of_a_finite_pass(finite: Callable[..., playhead.Loader]) -> None:
@@ -354,96 +249,3 @@ def test_any_state_of_any_rank_restores_all(endless: Callable[..., playhead.Load
         )
     ]
     assert sorted(rest, key=lambda line: (line["step"], line["slot"])) == alone[12:]
-
-
-@pytest.mark.parametrize(
-    ("num_workers", "method"),
-    [
-        (1, "fork"),
-        (4, "fork"),
-        (1, "spawn"),
-        pytest.param(1, "forkserver", marks=pytest.mark.slow),
-    ],
-)
-def test_workers_do_not_enter(
-    endless: Callable[..., playhead.Loader], num_workers: int, method: str
-) -> None:
-    alone = take(endless(dataset=AugmentedSpeech(), info=True), 30)
-    options = {"num_workers": num_workers, "multiprocessing_context": method, "info": True}
-    loader = endless(dataset=AugmentedSpeech(), **options)
-    assert take(loader, 10) == alone[:10]
-    state = loader.state_dict()
-    loader.close()
-    assert take(resumed(endless(dataset=AugmentedSpeech(), **options), state), 20) == alone[10:]
-
-
-def test_states_never_count_what_workers_fetched_ahead(
-    endless: Callable[..., playhead.Loader],
-) -> None:
-    loader, ahead = endless(), endless(num_workers=2, prefetch_factor=8)
-    iterator, other = iter(loader), iter(ahead)
-    for _ in range(8):
-        assert first(iterator, 2) == first(other, 2)
-        assert loader.state_dict() == ahead.state_dict()
-
-
-def test_global_generators_of_the_training_process_stand_still(
-    endless: Callable[..., playhead.Loader],
-) -> None:
-    def states() -> list[Any]:
-        return [
-            random.getstate(),
-            json.dumps(np.random.get_state(legacy=False), default=np.ndarray.tolist),
-            torch.get_rng_state().tolist(),
-        ]
-
-    before = states()
-    loader = endless(dataset=AugmentedSpeech(), info=True)
-    history = take(loader, 10)
-    assert states() == before
-    take(endless(num_workers=1), 4)
-    assert states() == before
-    random.seed(99)
-    np.random.seed(99)
-    torch.manual_seed(99)
-    assert take(endless(dataset=AugmentedSpeech(), info=True), 10) == history
-
-
-def test_a_state_is_small_and_flat(endless: Callable[..., playhead.Loader]) -> None:
-    loader = endless()
-    sizes = []
-    for _ in range(20):
-        take(loader, 8)
-        sizes.append(len(json.dumps(loader.state_dict())))
-    assert max(sizes) <= 1024 + 70 * 2
-
-
-def bytes_read() -> int:
-    return int(Path("/proc/self/io").read_text().split()[1])
-
-
-def test_resuming_reads_as_little_late_as_early(digits: Path) -> None:
-    def make() -> playhead.Loader:
-        entry = {"type": "nemo", "manifest_filepath": str(digits / "manifest.json"), "weight": 1}
-        config = {"input_cfg": [entry, entry], "batch_size": 1, "shuffle": True, "seed": 1}
-        return playhead.dataloader(config, dataset=Ids(), rank=0, world_size=1, window_draws=1000)
-
-    loader = make()
-    take(loader, 20)
-    early = through_json(loader.state_dict())
-    late = through_json(early)
-    late["window"] += 1_000_000
-    late["step"] += 250_000_000
-    for leaf in late["leaves"].values():
-        leaf[0] += 100_000
-    for state in (early, late):
-        costs = []
-        for _ in range(4):
-            loader = make()
-            before = bytes_read()
-            loader.load_state_dict(state)
-            assert take(loader, 2)[0]["step"] == state["step"]
-            costs.append(bytes_read() - before)
-        # Two rows of some 150 bytes, out of a manifest of half a million bytes.
-        # The least counts: threads that earlier tests left behind may read something, too.
-        assert min(costs) < 4096
