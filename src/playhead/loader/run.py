@@ -91,11 +91,13 @@ class Run:
             if window is None:
                 return
             plan = window.plan.result()
-            self._following(window)
             end = window.first_batch + (plan.num_steps - plan.first_step) * per_step
             for number in range(batch, end):
                 step, turn = divmod(number - window.first_batch, per_step)
                 yield plan.micro_batch(plan.first_step + step, rank + turn * size)
+                if number == batch:
+                    # Whoever waits for the first batch does not wait for the window after it.
+                    self._following(window)
             batch = end
 
     def position_after(self, batches: int) -> Position:
