@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -22,6 +21,8 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415  (slow, and hardly ever wanted)
+
         typer.echo(f"playhead {version('playhead')}")
         raise typer.Exit
 
