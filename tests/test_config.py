@@ -472,3 +472,27 @@ def test_one_wrong_letter_is_always_a_slip(name, place, letter):
     assert slip in NAMES or found is not None
     left_out = name[:place] + name[place + 1 :]
     assert left_out in NAMES or nearest(left_out, NAMES) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("batch_duration", 1e18, "from 0.001 to 1,000,000,000 seconds"),
+        ("batch_duration", 1e-9, "from 0.001 to 1,000,000,000 seconds"),
+        ("quadratic_duration", 1e15, "from 0.001 to 1,000,000,000 seconds"),
+        ("max_duration", -1, "from 0.0 to 1,000,000,000 seconds"),
+        ("min_duration", 1e12, "at most 1,000,000,000"),
+        ("micro_batches_per_step", 10**9, "at most 131,072"),
+        ("window_draws", 10**12, "at most 100,000,000"),
+        ("num_workers", 10**6, "at most 4,096"),
+    ],
+)
+def test_numbers_that_no_machine_could_work_with_are_refused(name, value, wanted):
+    """A typo of some zeros would fill a node's memory, or overflow in the middle of a plan."""
+    with pytest.raises(ConfigError, match=f"`{name}` is .*, and has to be {wanted}"):
+        read_options({name: value}, where=Spot("blend.yaml"), strict=False, notes=[])
+
+
+def test_a_default_of_0_is_not_called_false():
+    with pytest.raises(ConfigError, match="leave it out for its default, 0"):
+        read_options({"num_workers": -1}, where=Spot("blend.yaml"), strict=False, notes=[])

@@ -20,7 +20,7 @@ _SIZES = st.one_of(
     st.sampled_from([7, 8, 9, 31, 32, 33, 127, 128, 129]),
     st.integers(1, 400),
 )
-_relaxed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _durations(size, seed):

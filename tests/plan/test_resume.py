@@ -268,6 +268,32 @@ def test_a_leaf_that_is_gone_ends_the_window_and_every_unread_sample_is_counted(
     assert trainer.position.leaves["b"].done == 100
 
 
+@pytest.mark.parametrize("finite", [False, True])
+def test_a_leaf_that_is_gone_before_it_was_drawn_from_is_not_needed_by_a_new_link(finite):
+    """A small rest takes the next window along, which would draw from the leaf that is gone."""
+    leaves = [
+        columns("a", speech(300), 1000),
+        columns("b", speech(60, 1), 1000),
+        columns("c", speech(1, 2), 400),
+    ]
+    shape = Shape(finite=finite, window_draws=3)
+    found = 0
+    for seed in range(40):
+        position = start(leaves, shape, Batching(batch_size=1), seed=seed)
+        plan = plan_window(position, leaves, shape, Batching(batch_size=1))
+        if plan.stats.draws.get("c"):
+            continue
+        found += 1
+        late = plan.position_at(plan.num_steps - 1)
+        wide = Batching(batch_size=4, micro_batches_per_step=6)
+        resumed, notes = resume(late, leaves[:2], shape, wide)
+        following = plan_window(resumed, leaves[:2], shape, wide)
+        assert following.num_steps
+        if resumed.window != late.window:
+            assert any("which is gone" in note for note in notes)
+    assert found > 5
+
+
 def test_a_leaf_that_is_gone_between_windows_costs_nothing_and_may_come_back():
     trainer = _trainer()
     leaves = trainer.leaves

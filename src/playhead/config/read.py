@@ -37,6 +37,24 @@ _LEAST = {
     "window_draws": 1,
 }
 _ABOVE_ZERO = frozenset({"batch_duration", "bucket_duration_bins", "quadratic_duration"})
+# What the plan's arithmetic in whole microseconds can hold, and a machine's memory can.
+_MOST_SECONDS = 1_000_000_000
+_SECONDS = {
+    "batch_duration": 0.001,
+    "bucket_duration_bins": 0.000001,
+    "max_duration": 0.0,
+    "quadratic_duration": 0.001,
+}
+_MOST = {
+    "batch_size": 10_000_000,
+    "bucket_batch_size": 10_000_000,
+    "micro_batches_per_step": 131_072,
+    "min_duration": _MOST_SECONDS,
+    "num_buckets": 10_000,
+    "num_workers": 4096,
+    "prefetch_factor": 4096,
+    "window_draws": 100_000_000,
+}
 _MAY_BE_INFINITE = frozenset({"max_duration"})
 _DRAWN_SEEDS = ("trng", "randomized")
 
@@ -141,13 +159,20 @@ def _wanted(name: str, value: Any) -> str | None:
         if isinstance(value, str) and value not in _DRAWN_SEEDS:
             return f"a whole number, {' or '.join(_DRAWN_SEEDS)}"
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        if name in _LEAST and not (value >= _LEAST[name] and isfinite(value)):
-            return f"at least {_LEAST[name]}"
-        if name in _ABOVE_ZERO and not (value > 0 and isfinite(value)):
-            return "a number above 0"
-        if name in ("min_duration", "max_duration") and isinf(value):
-            return None if name in _MAY_BE_INFINITE and value > 0 else "a finite number"
+        return _wanted_number(name, value)
     return None
+
+
+def _wanted_number(name: str, value: float) -> str | None:
+    if name in _ABOVE_ZERO and not (value > 0 and isfinite(value)):
+        return "a number above 0"
+    if name in ("min_duration", "max_duration") and isinf(value):
+        return None if name in _MAY_BE_INFINITE and value > 0 else "a finite number"
+    if name in _SECONDS and not _SECONDS[name] <= value <= _MOST_SECONDS:
+        return f"from {_SECONDS[name]} to {_MOST_SECONDS:,} seconds"
+    if name in _LEAST and not (value >= _LEAST[name] and isfinite(value)):
+        return f"at least {_LEAST[name]}"
+    return f"at most {_MOST[name]:,}" if value > _MOST.get(name, value) else None
 
 
 def _impossible(name: str, value: Any, wanted: str, where: Spot) -> ConfigError:
@@ -161,7 +186,9 @@ def _impossible(name: str, value: Any, wanted: str, where: Spot) -> ConfigError:
 
 def _default(name: str) -> str:
     default = Options.__dataclass_fields__[name].default
-    return {None: "none", True: "true", False: "false"}.get(default, str(default))
+    if default is None:
+        return "none"
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _check_together(values: Mapping[str, Any], where: Spot) -> None:

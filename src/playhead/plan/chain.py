@@ -175,7 +175,9 @@ def _further(source: Source, pool: Pool, link: int, need: int, batching: Batchin
 
 def _in_order_of(leaves: NDArray[np.int64], source: Source, taken: NDArray[np.int64]) -> Items:
     """Draw once from each of a sequence of leaves."""
-    drawn = draw_items(source, taken, np.bincount(leaves, minlength=len(taken)).astype(np.int64))
+    counts = np.bincount(leaves, minlength=len(taken)).astype(np.int64)
+    _check_present(source, counts)
+    drawn = draw_items(source, taken, counts)
     rank = np.argsort(source.roster.sequence)[leaves]
     place = np.empty(len(leaves), dtype=np.int64)
     place[np.argsort(rank, kind="stable")] = np.arange(len(leaves))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from playhead.errors import PositionError
-from playhead.plan.chain import pool_of, source_of
+from playhead.plan.chain import pool_of, running_link, source_of
 from playhead.plan.checks import check_blend
 from playhead.plan.deal import LinkKey, count_batches
 from playhead.plan.items import accept, draw_items
@@ -88,17 +88,20 @@ def resume(
         return _reopened(position, entries, leaves, shape, batching), tuple(notes)
     taken, windows = _taken(position)
     lost = _lost(position, present, changed, taken)
-    if lost:
+    linking: list[str] = []
+    linked = None if lost else _linked_without(position, leaves, present, batching, linking)
+    if linked is None:
+        lost = lost or _absent(position, present)
         entries = _ended(position, taken)
         entries = _restarted(entries, changed, present, shape.finite)
         notes.append(_what_is_lost(position, leaves, present, lost, taken))
         position = replace(position, window=position.window + windows)
         return _reopened(position, entries, leaves, shape, batching), tuple(notes)
     if changed:
-        entries = _restarted(position.leaves, changed, present, shape.finite)
-        position = replace(position, leaves=entries)
-    _note_next_window(position, present, shape, notes)
-    return _linked(position, leaves, batching, notes), tuple(notes)
+        entries = _restarted(linked.leaves, changed, present, shape.finite)
+        linked = replace(linked, leaves=entries)
+    _note_next_window(linked, present, shape, notes)
+    return linked, (*notes, *linking)
 
 
 def _with_moves(position: Position, leaves: Sequence[LeafColumns], notes: list[str]) -> Position:
@@ -243,6 +246,37 @@ def _lost(
         if (draws and key not in present)
         or (key in changed and (draws or (weight and position.shape.finite)))
     ]
+
+
+def _absent(position: Position, present: Mapping[str, LeafColumns]) -> list[str]:
+    """Leaves that are gone and that the running window draws from, or might."""
+    return [
+        key
+        for key, weight in zip(position.leaves, position.weights, strict=True)
+        if weight and key not in present
+    ]
+
+
+def _linked_without(
+    position: Position,
+    leaves: Sequence[LeafColumns],
+    present: Mapping[str, LeafColumns],
+    batching: Batching,
+    notes: list[str],
+) -> Position | None:
+    """Return the linked position; None if it cannot be dealt out without leaves that are gone.
+
+    Nothing was drawn from them yet. But the window that a link adds to a small rest, and the draws
+    that fill up a step, take from all leaves.
+    """
+    if not _absent(position, present):
+        return _linked(position, leaves, batching, notes)
+    try:
+        linked = _linked(position, leaves, batching, notes)
+        running_link(source_of(linked, leaves))
+    except PositionError:
+        return None
+    return linked
 
 
 def _ended(position: Position, taken: NDArray[np.int64]) -> dict[str, LeafProgress]:

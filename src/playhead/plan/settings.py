@@ -15,7 +15,14 @@ Locality = Literal["rows", "shards"]
 
 _NEVER_NONE = ("cache_bytes", "micro_batches_per_step", "num_classes")
 
-_MOST_CLASSES = 10_000
+# What 64 bits can square, and what a machine can hold a list of.
+_MOST = {
+    "micro_batches_per_step": 131_072,
+    "batch_size": 10_000_000,
+    "batch_duration_us": 10**15,
+    "quadratic_duration_us": 10**15,
+    "num_classes": 10_000,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,12 +111,12 @@ class Batching:
             "quadratic_duration_us",
             "num_classes",
         ):
-            _at_least(name, getattr(self, name), 1)
-        if self.num_classes > _MOST_CLASSES:
-            raise PlanError(
-                f"the option num_classes is {self.num_classes}",
-                fix=f"Give a number of at most {_MOST_CLASSES}",
-            )
+            value = getattr(self, name)
+            _at_least(name, value, 1)
+            if value is not None and value > _MOST[name]:
+                raise PlanError(
+                    f"the option {name} is {value}", fix=f"Give a number of at most {_MOST[name]:,}"
+                )
         _one_of("oversize", self.oversize, get_args(Oversize))
         self._check_bins()
         if self.batch_size is None and self.batch_duration_us is None and not self.sizes:
