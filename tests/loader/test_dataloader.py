@@ -10,7 +10,7 @@ import pytest
 
 import playhead
 from playhead.datasets import Ids
-from support.corpus import nemo_corpus, tarred_corpus
+from support.corpus import nemo_corpus, tarred_corpus, write_jsonl
 
 
 @pytest.fixture(autouse=True)
@@ -98,3 +98,33 @@ def test_a_whole_training_config_as_it_is(manifest, tmp_path):
         valid = playhead.dataloader(tmp_path / "train.yaml", section="validation_ds", dataset=Ids())
     assert sorted(ids(train)) == ids(valid)
     assert ids(train) != ids(valid)
+
+
+def equal_rows(folder, order):
+    """A manifest whose rows all have one length and one duration, as fixed chunks have."""
+    rows = [{"audio_filepath": f"{n:03d}.wav", "duration": 1.0, "text": "x"} for n in order]
+    return write_jsonl(folder / "chunks.json", rows)
+
+
+def test_rows_of_one_length_in_another_order_are_other_data(tmp_path):
+    """Lengths and offsets alone do not tell them apart: samples would be lost and repeated."""
+    manifest = equal_rows(tmp_path, range(60))
+    config = {"manifest_filepath": str(manifest), "batch_size": 4, "shuffle": True, "seed": 1}
+    loader = playhead.dataloader(config, dataset=Ids())
+    batches = iter(loader)
+    for _ in range(3):
+        next(batches)
+    state = loader.state_dict()
+    equal_rows(tmp_path, reversed(range(60)))
+    with pytest.raises(playhead.PositionError, match=r"chunks\.json: 60 rows differ"):
+        playhead.dataloader(config, dataset=Ids()).load_state_dict(state)
+
+
+def test_rows_that_change_under_the_run_are_noticed(tmp_path):
+    manifest = equal_rows(tmp_path, range(60))
+    config = {"manifest_filepath": str(manifest), "batch_size": 4, "shuffle": True, "seed": 1}
+    batches = iter(playhead.dataloader(config, dataset=Ids()))
+    next(batches)
+    equal_rows(tmp_path, reversed(range(60)))
+    with pytest.raises(playhead.StaleIndexError, match="not the one that was indexed"):
+        list(batches)

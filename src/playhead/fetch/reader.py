@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -205,16 +206,21 @@ class Reader:
             rows.tolist(),
             pack.shard[rows].tolist(),
             pack.row_offset[rows].tolist(),
+            pack.row_crc[rows].tolist(),
             pack.tar[rows].tolist(),
             pack.audio_offset[rows].tolist(),
             pack.audio_size[rows].tolist(),
             strict=True,
         )
-        for at, row, shard, row_offset, tar, offset, payload_size in facts:
+        for at, row, shard, row_offset, row_crc, tar, offset, payload_size in facts:
             content = data[at]
             if content is None:
                 content = pack.row_bytes(row) or b""
             place = Place(leaf=leaf.name, shard=uris[shard], row=row, byte=row_offset)
+            if crc32(content) != row_crc:
+                raise StaleIndexError(
+                    "the row is not the one that was indexed", where=str(place), fix=_REINDEX
+                )
             payload = None
             if tar >= 0 and with_audio:
                 header = self._checked(data[at + size] or b"", uris[tar], offset, payload_size)

@@ -30,6 +30,7 @@ _AUDIO = ("audio_offset", "audio_size")
 _KINDS = (
     (("duration_us", "num_samples"), "durations differ"),
     (("row_offset", "row_size"), "rows lie elsewhere in the file"),
+    (("row_crc",), "rows differ"),
     (_AUDIO, "members lie elsewhere in the archive"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -182,6 +183,7 @@ def _read(task: ScanTask, archives: ArchiveIndex, lines: _Run) -> Rows:
         "shard": np.full(len(rows.kept), task.first_shard, np.int32),
         "row_offset": lines.starts[rows.kept] + lines.offset,
         "row_size": (lines.ends - lines.starts)[rows.kept],
+        "row_crc": np.array([crc32(row) for row in _cut(lines, rows.kept)], np.uint32),
         "tar": np.where(rows.tar < 0, -1, rows.tar + (task.first_shard + 1)),
         "audio_offset": np.zeros(len(rows.kept), np.int64),
         "audio_size": np.zeros(len(rows.kept), np.int64),
@@ -197,15 +199,15 @@ def _read(task: ScanTask, archives: ArchiveIndex, lines: _Run) -> Rows:
     task.dropped.update(rows.dropped)
     return Rows(
         {name: np.ascontiguousarray(columns[name], dtype) for name, dtype in COLUMNS.items()},
-        _cut(lines, rows.kept) if task.embed else None,
+        b"".join(_cut(lines, rows.kept)) if task.embed else None,
         lines.position,
     )
 
 
-def _cut(lines: _Run, kept: NDArray[np.int64]) -> bytes:
-    """Return the bytes of the kept rows, end to end."""
+def _cut(lines: _Run, kept: NDArray[np.int64]) -> Iterator[bytes]:
+    """Return the bytes of each of the kept rows."""
     places = zip(lines.starts[kept].tolist(), lines.ends[kept].tolist(), strict=True)
-    return b"".join(lines.block[start:end] for start, end in places)
+    return (lines.block[start:end] for start, end in places)
 
 
 def _placed(task: ScanTask, line: _Run, error: BadRowError) -> ManifestError:

@@ -24,6 +24,7 @@ COLUMNS: Final[Mapping[str, np.dtype]] = {
     "shard": np.dtype("<i4"),
     "row_offset": np.dtype("<i8"),
     "row_size": np.dtype("<i4"),
+    "row_crc": np.dtype("<u4"),
     "tar": np.dtype("<i4"),
     "audio_offset": np.dtype("<i8"),
     "audio_size": np.dtype("<i8"),
@@ -141,7 +142,7 @@ class Digester:
 
 
 def prefix_fingerprint(columns: Mapping[str, NDArray], digests: Sequence[bytes], n: int) -> str:
-    """Identify the content of the first `n` rows: their number, lengths, and places of bytes.
+    """Identify the content of the first `n` rows: their number, lengths, places of bytes, and rows.
 
     Neither paths nor time stamps enter, so a copy of the data has the same fingerprint.
 

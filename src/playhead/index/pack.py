@@ -103,6 +103,8 @@ class LeafPack:
         Index in `shards` of the manifest that holds the row.
     row_offset, row_size : int64, int32
         Bytes of the row in its manifest, decompressed where it is compressed.
+    row_crc : uint32
+        CRC-32 of those bytes: rows of one length must not pass for each other.
     tar : int32
         Index in `shards` of the archive that holds the audio; -1 where the row names a file.
     audio_offset, audio_size : int64
@@ -116,6 +118,7 @@ class LeafPack:
     shard: NDArray[np.int32]
     row_offset: NDArray[np.int64]
     row_size: NDArray[np.int32]
+    row_crc: NDArray[np.uint32]
     tar: NDArray[np.int32]
     audio_offset: NDArray[np.int64]
     audio_size: NDArray[np.int64]
@@ -163,8 +166,8 @@ class LeafPack:
     def fingerprint(self, n: int | None = None) -> str:
         """Identify the content of the first `n` rows (all if None): 16 hexadecimal digits.
 
-        Number of rows, lengths, and offsets and sizes of rows and audio enter; paths and time
-        stamps do not. Reads at most 65,536 rows.
+        Number of rows, lengths, bytes of rows, and offsets and sizes of rows and audio enter; paths
+        and time stamps do not. Reads at most 65,536 rows.
 
         Raises
         ------

@@ -30,7 +30,7 @@ __all__ = [
     "encode_shards",
 ]
 
-PACK_VERSION: Final = b"1"
+PACK_VERSION: Final = b"2"
 VERSION_KEY: Final = b"playhead.pack"
 LEAVES_KEY: Final = b"playhead.leaves"
 SHARDS_KEY: Final = b"playhead.shards"
