@@ -185,6 +185,23 @@ def test_mute_tracks_do_not_count(tmp_path: Path):
         ({"type": "Recording"}, "is a Recording, not a cut"),
         ({"duration": None}, "no duration"),
         ({"duration": -1.0}, "duration is -1.0"),
+        ({"duration": float("nan")}, "duration is nan"),
+        ({"start": float("nan")}, "start is nan seconds"),
+        ({"start": float("inf")}, "start is inf seconds"),
+        (
+            {
+                "type": "MixedCut",
+                "tracks": [
+                    {"type": "PaddingCut", "offset": 0.0, "cut": {"id": "a", "duration": 1.0}},
+                    {
+                        "type": "PaddingCut",
+                        "offset": float("nan"),
+                        "cut": {"id": "b", "duration": 1.0},
+                    },
+                ],
+            },
+            "offset of a track is nan seconds",
+        ),
         ({"recording": None}, "neither a recording nor features"),
         ({"type": "MixedCut"}, "no tracks"),
         ({"type": "PaddingCut", "sampling_rate": RATE}, "PaddingCut outside of a MixedCut"),

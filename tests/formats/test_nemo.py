@@ -136,6 +136,13 @@ def test_shard_id_chooses_the_tar():
         (row(duration=-1), PLAIN, "duration is -1.0 seconds"),
         (row(duration=float("nan")), PLAIN, "duration is nan seconds"),
         (row(offset=-0.5), PLAIN, "offset is -0.5 seconds"),
+        (row(offset=float("nan")), PLAIN, "offset is nan seconds"),
+        (row(offset=float("inf")), PLAIN, "offset is inf seconds"),
+        (row(offset=float("nan")), TARRED, "offset is nan seconds"),
+        (row(offset=2e8), PLAIN, "offset is 200000000.0 seconds"),
+        (row(duration=float("inf")), PLAIN, "duration is inf seconds"),
+        (row(sampling_rate=float("nan")), PLAIN, "sampling rate is nan"),
+        (row(sampling_rate=float("inf")), PLAIN, "sampling rate is inf"),
         (row(sampling_rate=16000.5), PLAIN, "sampling rate is 16000.5"),
         (row(sampling_rate=-8000), PLAIN, "sampling rate is -8000"),
         (row(duration=None), TARRED, "no duration"),
@@ -178,6 +185,23 @@ def test_other_fields_may_hold_text_and_language():
     empty = example(row(text=None))
     assert (empty.text, empty.language) == (None, None)
     assert example(row(text=12)).text == "12"
+
+
+def test_numbers_are_texts():
+    got = example(row(text=5, lang=2.5))
+    assert (got.text, got.language) == ("5", "2.5")
+    assert example(row(text=10**400)).text == "1" + 400 * "0"
+    assert example(row(text="")).text == ""
+
+
+@pytest.mark.parametrize(
+    "bad", [float("nan"), float("inf"), {"a": 1}, ["x"], [], True, False, {"a": 900 * [1]}]
+)
+@pytest.mark.parametrize("field", ["text", "lang"])
+def test_what_is_no_text_is_refused_with_its_place(field: str, bad: object):
+    says = rf"(?s)field '{field}' is .*not a text \(leaf leaf, /data/m.json, byte 0, row 0"
+    with pytest.raises(ManifestError, match=says):
+        example(row(**{field: bad}))
 
 
 def test_ids_of_stretches():

@@ -10,7 +10,7 @@ import numpy as np
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError, RowColumns, SourcePair
-from playhead.formats.columns import microseconds, rates, sample_counts
+from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_counts
 from playhead.formats.example import Audio, Example
 from playhead.formats.registry import register
 from playhead.formats.rows import (
@@ -50,6 +50,7 @@ class _Features(msgspec.Struct, gc=False):
 class _Cut(msgspec.Struct, gc=False):
     type: str | None = None
     id: str | None = None
+    start: float | None = None
     duration: float | None = None
     channel: int | list[int] | None = None
     recording: _Recording | None = None
@@ -160,6 +161,7 @@ def _length(cut: _Cut) -> tuple[float, float, int]:
         raise BadRowError(f"the row is a {cut.type}, not a cut that can be read", fix=_FIX)
     if cut.duration is None:
         raise BadRowError("the cut has no duration", fix=_FIX)
+    _check_seconds("start", cut.start or 0.0)
     channels = len(cut.channel) if isinstance(cut.channel, list) else 1
     if cut.type == "PaddingCut":
         return cut.duration, cut.sampling_rate or 0, channels
@@ -181,11 +183,21 @@ def _mixed_length(cut: _Cut) -> tuple[float, float, int]:
     if not cut.tracks:
         raise BadRowError("the mixed cut has no tracks", fix=_FIX)
     audible = [track for track in cut.tracks if not track.mute] or cut.tracks
+    for track in cut.tracks:
+        _check_seconds("offset of a track", track.offset)
     parts = [_length(_typed(track)) for track in audible]
     ends = [track.offset + part[0] for track, part in zip(audible, parts, strict=True)]
     sounding = [_typed(track) for track in cut.tracks]
     sounding = [part for part in sounding if part.type != "PaddingCut"] or sounding
     return round(max(ends), 8), _length(sounding[0])[1], max(part[2] for part in parts)
+
+
+def _check_seconds(name: str, seconds: float) -> None:
+    """Refuse what is not finite, or is longer than any recording."""
+    if not abs(seconds) <= MAX_SECONDS:
+        raise BadRowError(
+            f"the {name} is {seconds!r} seconds", fix=f"Write a number up to {MAX_SECONDS:.0f}"
+        )
 
 
 def _typed(track: _Track) -> _Cut:

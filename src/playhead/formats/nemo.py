@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +13,7 @@ import numpy as np
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError, RowColumns, SourcePair, Unmeasured
-from playhead.formats.columns import microseconds, rates, sample_counts
+from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_counts
 from playhead.formats.example import Audio, Example
 from playhead.formats.nemo_shards import pair_shards
 from playhead.formats.registry import register
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Nemo", "member_name"]
 
+_SHORT = reprlib.Repr()
 _SUB_SEGMENT = re.compile(r"^(.+)-sub\d+(\.\w+)?$", re.DOTALL)
 
 
@@ -153,11 +156,10 @@ class Nemo:
         folder = os.path.dirname(place.shard)  # noqa: PTH120 - it may be a URL
         rate = data.get("sampling_rate") or data.get("sample_rate")
         rate = rate or leaf.options.input_sampling_rate
-        text, language = data.get(leaf.options.text_field), data.get(leaf.options.lang_field)
         return Example(
             id=_stretch_id(name, offset, duration),
-            text=None if text is None else str(text),
-            language=None if language is None else str(language),
+            text=_text(data, leaf.options.text_field, place),
+            language=_text(data, leaf.options.lang_field, place),
             audio=Audio(
                 source=resolve_path(name, folder) if audio is None else audio,
                 start=offset or 0.0,
@@ -181,8 +183,12 @@ def _names(rows: Sequence[_Row]) -> list[str]:
 
 def _check_offsets(rows: Sequence[_Row]) -> None:
     for row in rows:
-        if row.offset is not None and row.offset < 0:
-            raise BadRowError(f"the offset is {row.offset} seconds", fix="Write a number from 0")
+        # Written so that NaN fails too.
+        if row.offset is not None and not 0 <= row.offset <= MAX_SECONDS:
+            raise BadRowError(
+                f"the offset is {row.offset!r} seconds",
+                fix=f"Write a number from 0 to {MAX_SECONDS:.0f}",
+            )
 
 
 def _routes(pair: SourcePair, rows: Sequence[_Row]) -> NDArray[np.int32]:
@@ -207,6 +213,22 @@ def _stretch_id(name: str, offset: float | None, duration: float | None) -> str:
         return name
     parts = [offset] if duration is None else [offset, duration]
     return "-".join([name, *(f"{round(part * 100):06d}" for part in parts)])
+
+
+def _text(data: dict[str, Any], field: str, place: Place) -> str | None:
+    """Return a field's text; numbers are taken as they would be printed."""
+    value = data.get(field)
+    if value is None or isinstance(value, str):
+        return value
+    # The NaN of a table's empty cell is no transcript, and neither is what an object prints as.
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number or (isinstance(value, float) and math.isfinite(value)):
+        return str(value)
+    raise ManifestError(
+        f"the row's field {field!r} is {_SHORT.repr(value)}, which is not a text",
+        where=str(place),
+        fix="Write a string, or null where there is none, and index the manifest again",
+    )
 
 
 def _channel(leaf: Leaf, data: dict[str, Any], place: Place) -> int | None:
