@@ -13,7 +13,7 @@ from lhotse import CutSet, MonoCut, Recording
 from lhotse.augmentation import Resample
 from lhotse.utils import compute_num_samples
 
-from playhead.errors import AudioError, SourceNotFoundError
+from playhead.errors import AudioError, NotSupportedError, SourceNotFoundError
 from playhead.fetch.audio import count_frames, count_samples, decode, decode_into, read_header
 from playhead.fetch.resampling import Resample as KernelResample
 from playhead.fetch.resampling import resample, resample_cut
@@ -209,6 +209,43 @@ def test_plain_files_are_read_and_named(tmp_path):
     for read in (read_header, lambda audio, place: decode(audio, None, place)):
         with pytest.raises(SourceNotFoundError, match=f"{PLACE}, audio {path}"):
             read(Audio(source=str(path)), PLACE)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        (".", AudioError, "is a folder"),
+        ("x" * 300, AudioError, "File name too long"),
+        ("loop/a.wav", AudioError, "symbolic links"),
+        ("a.wav\0b", AudioError, "cannot be one: embedded null"),
+        ("a.wav/b", SourceNotFoundError, "does not exist"),
+        ("s3://bucket/a.wav", NotSupportedError, "Object stores are not supported yet"),
+    ],
+)
+@pytest.mark.parametrize(
+    "read",
+    [
+        read_header,
+        lambda audio, place: decode(audio, None, place),
+        lambda audio, place: decode_into(np.zeros(1600, np.float32), audio, 16000, place),
+    ],
+)
+def test_paths_that_are_no_files_are_refused_with_their_place(tmp_path, name, kind, said, read):
+    (tmp_path / "a.wav").write_bytes(encoded())
+    (tmp_path / "loop").symlink_to("loop")
+    path = name if "://" in name else f"{tmp_path}/{name}"
+    with pytest.raises(kind, match=said) as caught:
+        read(Audio(source=path, duration=0.1), PLACE)
+    for part in ("leaf train", "/data/manifest.json", "row 7", "byte 123"):
+        assert part in str(caught.value)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(AudioError, match=rf"may not be read \({PLACE}, audio {path}"):
+        decode(Audio(source=str(path)), None, PLACE)
 
 
 @pytest.fixture

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import stat
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import soundfile as sf
 
-from playhead.errors import AudioError, SourceNotFoundError
+from playhead.errors import AudioError, NotSupportedError, SourceNotFoundError
 from playhead.paths import scheme
 from playhead.storage import local
 
@@ -186,7 +189,7 @@ def _read(
         if not stretch.is_short:
             return stretch
     except AudioError:
-        pass
+        _check_file(audio.source, audio, place)
     # libsndfile takes an error of the disk for the end of the file. Reading the whole file tells
     # one from the other: that is retried, and raises what the disk says.
     data = local.read_ranges(audio.source, [0], [local.size(audio.source)])[0]
@@ -232,15 +235,59 @@ def _read_from(
 
 def _open(source: str | bytes, audio: Audio, place: Place) -> sf.SoundFile:
     try:
-        return sf.SoundFile(BytesIO(source) if isinstance(source, bytes) else source)
-    except (RuntimeError, TypeError) as error:
-        if isinstance(source, str) and not scheme(source) and not Path(source).exists():
-            raise SourceNotFoundError(
-                "the audio file does not exist",
-                where=_where(audio, place),
-                fix="Restore it, or correct the row's path",
-            ) from None
+        if isinstance(source, bytes):
+            return sf.SoundFile(BytesIO(source))
+        if "\0" in source:
+            # libsndfile would open what stands before it.
+            _check_file(source, audio, place)
+        return sf.SoundFile(source)
+    except (RuntimeError, TypeError, UnicodeError) as error:
+        if isinstance(source, str):
+            _check_file(source, audio, place)
         raise _undecodable(error, audio, place) from error
+
+
+def _check_file(path: str, audio: Audio, place: Place) -> None:
+    """Refuse a path behind which there is no file that can be read; errors of a disk are not that.
+
+    Raises
+    ------
+    NotSupportedError
+        If it is a URL.
+    SourceNotFoundError
+        If nothing is there.
+    AudioError
+        If it is a folder, no path at all, or may not be read.
+    """
+    where = _where(audio, place)
+    if scheme(path):
+        raise NotSupportedError(
+            "object stores are not supported yet",
+            where=where,
+            fix="Copy the audio to a disk, and correct the row's path",
+        )
+    said = ""
+    try:
+        is_file = stat.S_ISREG(Path(path).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise SourceNotFoundError(
+            "the audio file does not exist",
+            where=where,
+            fix="Restore it, or correct the row's path",
+        ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
+            return
+        said = f"the audio file cannot be opened: {error.strerror}"
+    except ValueError as error:
+        said = f"the path of the audio cannot be one: {error}"
+    else:
+        if not is_file:
+            said = "the path of the audio is a folder or a device, not a file"
+        elif not os.access(path, os.R_OK):
+            said = "the audio file may not be read"
+    if said:
+        raise AudioError(said, where=where, fix="Correct the row's path, or the rights of the file")
 
 
 def _one_channel(
