@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import multiprocessing
@@ -15,6 +16,7 @@ import pytest
 
 from playhead.errors import (
     BuildError,
+    ConfigError,
     IndexFileError,
     IndexMissingError,
     ManifestError,
@@ -381,6 +383,53 @@ def test_what_the_system_says_is_an_error_of_ours(tmp_path: Path, monkeypatch):
     (result,) = build_packs([leaf], indexes_root=str(tmp_path / "m.json"), workers=2)
     assert isinstance(result.error, BuildError)
     assert "m.json" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (errno.ENOSPC, "Make room, and"),
+        (errno.EACCES, "Give the right to read"),
+        (errno.EISDIR, "Correct the path: a file is wanted"),
+        (errno.EIO, "Look after the disk"),
+    ],
+)
+def test_the_fix_belongs_to_what_the_system_says(tmp_path: Path, monkeypatch, code: int, fix: str):
+    leaf = make_leaf("nemo", manifest=[manifest(tmp_path / "m.json", 3)])
+
+    def fail(*_args):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(build_module, "write_plan", fail)
+    with pytest.raises(BuildError, match=fix):
+        open_one(leaf, tmp_path / "packs")
+
+
+@pytest.mark.parametrize("role", ["manifest", "tar"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "loop", "long name"])
+def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path: Path, kind: str, role: str):
+    path = tmp_path / ("x" * 300 if kind == "long name" else "source")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "loop":
+        path.symlink_to(path)
+    good = manifest(tmp_path / "good.json", 3)
+    paths = {"manifest": [good], "tar": [path]} if role == "tar" else {"manifest": [path]}
+    leaf = make_leaf("nemo", **paths)
+    with pytest.raises(ConfigError, match=path.name):
+        open_one(leaf, tmp_path / "packs")
+    (result,) = build_packs([leaf], indexes_root=str(tmp_path))
+    assert isinstance(result.error, ConfigError)
+    assert path.name in str(result.error)
+
+
+def test_a_path_that_is_not_utf8_is_refused_by_name(tmp_path: Path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xff.json"))
+    path.write_bytes(manifest(tmp_path / "m.json", 3).read_bytes())
+    with pytest.raises(ConfigError, match=r"leaf leaf is not UTF-8 \('/.*m\\udcff.json'\)"):
+        open_one(make_leaf("nemo", manifest=[tmp_path / "m.json", path]), tmp_path / "packs")
 
 
 def _open_slowly(leaves, pack_dir: str, building, results) -> None:

@@ -9,7 +9,7 @@ from playhead.errors import ArchiveError, ConfigError, NotSupportedError, Source
 from playhead.index.found import Discovery, merge, place
 from playhead.index.source import is_compressed
 from playhead.index.tar import Layout, guess_layout
-from playhead.paths import expand, scheme
+from playhead.paths import exists, expand, scheme
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def discover(
 def _file_or_folder(path: str, layout: Layout | None, indexes_root: str | None) -> Discovery:
     if scheme(path):
         raise NotSupportedError("files that are not local are not supported yet", where=path)
-    if not Path(path).exists():
+    if not exists(path):
         raise SourceNotFoundError(
             "there is no such file or folder", where=path, fix="Correct the path"
         )

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import platformdirs
 
-from playhead.errors import NotSupportedError
+from playhead.errors import ConfigError, NotSupportedError
 from playhead.formats import get_format
 from playhead.index.source import stamps
 from playhead.paths import scheme
@@ -80,9 +80,11 @@ def leaf_sources(leaf: Leaf) -> LeafSources:
     Raises
     ------
     ConfigError
-        If its manifests and archives do not pair.
+        If its manifests and archives do not pair, or a path is not UTF-8.
     """
     local = {role: tuple(map(_absolute, paths)) for role, paths in leaf.paths.items()}
+    for paths in local.values():
+        _check_text(paths, leaf.name)
     pairs = get_format(leaf.type).sources(replace(leaf, paths=local))
     identity = msgspec.json.encode([leaf.type, sorted(local.items()), _shaping(leaf)])
     return LeafSources(
@@ -91,6 +93,19 @@ def leaf_sources(leaf: Leaf) -> LeafSources:
         pairs=pairs,
         paths=[path for pair in pairs for path in (pair.manifest, *pair.tars)],
     )
+
+
+def _check_text(paths: Sequence[str], leaf: str) -> None:
+    """Refuse names that no pack can hold: those whose bytes are not UTF-8."""
+    try:
+        "".join(paths).encode()
+    except UnicodeEncodeError:
+        bad = next(path for path in paths if any("\ud800" <= char <= "\udfff" for char in path))
+        raise ConfigError(
+            f"a path of leaf {leaf} is not UTF-8",
+            where=ascii(bad),
+            fix="Rename the file, or link to it by a name that is",
+        ) from None
 
 
 def targets(leaves: Sequence[LeafSources], pack_dir: str | None) -> list[Target]:

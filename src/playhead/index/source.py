@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
+import stat
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 
-from playhead.errors import BuildError, DataError, NotSupportedError, SourceNotFoundError
+from playhead.errors import (
+    BuildError,
+    ConfigError,
+    DataError,
+    NotSupportedError,
+    PlayheadError,
+    SourceNotFoundError,
+)
 from playhead.paths import scheme
 
 if TYPE_CHECKING:
@@ -65,18 +74,45 @@ def stamp(path: str) -> Stamp:
         If it does not exist.
     NotSupportedError
         If it is not local.
+    ConfigError
+        If it is a folder or a pipe, cannot be a path, or may not be looked at.
+    BuildError
+        If the system fails to look at it.
     """
     if scheme(path):
         raise NotSupportedError(
             "files that are not local are not supported yet", where=path, fix="Copy it to a disk"
         )
     try:
-        stat = os.stat(path)  # noqa: PTH116 - there are a hundred thousand of them
+        found = os.stat(path)  # noqa: PTH116 - there are a hundred thousand of them
     except (FileNotFoundError, NotADirectoryError):
         raise SourceNotFoundError(
             "the file does not exist", where=path, fix="Correct the path in the config"
         ) from None
-    return Stamp(stat.st_size, stat.st_mtime_ns)
+    except (OSError, ValueError) as error:
+        raise _unusable(path, error) from None
+    # A pipe would be waited for, maybe for ever, once it is opened.
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe or a device"
+        raise ConfigError(
+            f"this is {what}, not a file", where=path, fix="Name the file in the config"
+        )
+    return Stamp(found.st_size, found.st_mtime_ns)
+
+
+def _unusable(path: str, error: OSError | ValueError) -> PlayheadError:
+    """Say what the system says of a path, with what helps against it."""
+    if not isinstance(error, OSError):
+        said, fix = f"this cannot be a path: {error}", "Correct the path in the config"
+    elif error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+        said, fix = f"this cannot be a path: {error.strerror}", "Correct the path in the config"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        said = f"the file may not be looked at: {error.strerror}"
+        fix = "Give the right to read it and the folders above it"
+    else:
+        said = f"the file cannot be looked at: {error.strerror}"
+        return BuildError(said, where=path, fix="Look after the disk, and start again")
+    return ConfigError(said, where=path, fix=fix)
 
 
 def stamps(paths: Sequence[str]) -> list[Stamp]:
