@@ -252,8 +252,17 @@ class Pack:
 
     @cached_property
     def shards(self) -> ShardTable:
-        """The files of all leaves."""
-        return decode_shards(self._shards)
+        """The files of all leaves.
+
+        Raises
+        ------
+        IndexFileError
+            If the pack is damaged.
+        """
+        try:
+            return decode_shards(self._shards)
+        except (pa.ArrowException, OSError, KeyError, ValueError, StopIteration) as error:
+            raise _damaged(self.path, error) from None
 
     def entry(self, source: str) -> LeafEntry | None:
         """Return where the leaf with that source lies; None if it is not there."""
@@ -353,4 +362,8 @@ def _map(path: str) -> Pack:
     except (pa.ArrowException, OSError, KeyError, ValueError, msgspec.MsgspecError) as error:
         if isinstance(error, IndexFileError):
             raise
-        raise IndexFileError(f"the pack is damaged: {error}", where=path, fix=_REBUILD) from None
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str, error: Exception) -> IndexFileError:
+    return IndexFileError(f"the pack is damaged: {error}", where=path, fix=_REBUILD)

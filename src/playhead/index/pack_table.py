@@ -145,6 +145,8 @@ def decode_shards(data: bytes) -> ShardTable:
     """Read a shard table."""
     with pa.ipc.open_stream(data) as reader:
         batch = reader.read_next_batch()
+    # Offsets of a damaged text column would be followed out of the memory.
+    batch.validate(full=True)
     return ShardTable(
         batch.column("uri"),
         batch.column("size").to_numpy(),
