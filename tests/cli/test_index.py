@@ -101,12 +101,17 @@ def test_failures_are_named_and_the_others_built(tmp_path):
         (["nowhere.yaml"], "no such config (nowhere.yaml)"),
         (["bad.yaml"], "not valid YAML"),
         (["bad.yaml", "--part", "0/3"], "0/3"),
+        (["bad.yaml", "--part", "\u00b2/3"], "\u00b2/3"),
+        (["bad.yaml", "--part", "1/"], "1/"),
+        (["ok.jsonl", "--indexes-root", "s3://x/y"], "not local is not supported yet (s3://x/y)"),
+        (["x" * 300 + ".jsonl"], "no such file or folder"),
         (["--workers", "many", "bad.yaml"], "--workers"),
         ([], "Missing argument"),
     ],
 )
 def test_bad_calls_end_with_2_and_no_traceback(tmp_path, arguments, message):
     (tmp_path / "bad.yaml").write_text("a: [")
+    write_jsonl(tmp_path / "ok.jsonl", [{"a": 1}])
     done = playhead(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr

@@ -12,6 +12,7 @@ from playhead.cli import app
 from playhead.cli.index_report import Report
 from playhead.cli.progress import Heartbeat, say
 from playhead.errors import NotSupportedError, PlayheadError
+from playhead.paths import scheme
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,9 @@ def _slice_of(part: str | None) -> slice:
     if part is None:
         return slice(None)
     first, _, second = part.partition("/")
-    if not (first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)):
+    if not (
+        part.isascii() and first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)
+    ):
         raise typer.BadParameter(f"{part!r} is not i/n with 1 <= i <= n, as 3/16")
     return slice(int(first) - 1, None, int(second))
 
@@ -113,6 +116,12 @@ def index(
     from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
 
     mine = _slice_of(part)
+    if indexes_root is not None and scheme(indexes_root):
+        raise NotSupportedError(
+            "an indexes_root that is not local is not supported yet",
+            where=indexes_root,
+            fix="Give a folder",
+        )
     found = discover(
         sources,
         indexes_root=indexes_root,
