@@ -5,7 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from playhead.errors import ArchiveError, BuildError, NotSupportedError, SourceNotFoundError
+from playhead.errors import (
+    ArchiveError,
+    BuildError,
+    ConfigError,
+    NotSupportedError,
+    SourceNotFoundError,
+)
 from playhead.index import sidecars
 from playhead.index.idx import read_idx, write_idx
 from playhead.index.sidecars import Sidecar, build_sidecar, is_fresh
@@ -164,12 +170,23 @@ def test_what_cannot_be_indexed_is_named(tmp_path):
     with pytest.raises(NotSupportedError, match="s3://bucket/a"):
         build_sidecar(Sidecar(path="s3://bucket/a.jsonl", kind="jsonl", idx="x.idx"))
     (tmp_path / "folder").mkdir()
-    with pytest.raises(BuildError, match=r"cannot be read.*folder"):
+    with pytest.raises(ConfigError, match=r"a folder, not a file \(.*/folder\)"):
         build_sidecar(sidecar(tmp_path / "folder", "jsonl"))
     (tmp_path / "no.tar").write_bytes(b"this is no tar" * 100)
     with pytest.raises(ArchiveError, match=r"checksum is wrong.*no\.tar, byte 0"):
         build_sidecar(sidecar(tmp_path / "no.tar", "nemo_tar"))
     assert [path.name for path in tmp_path.rglob("*.idx")] == []
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    item = lines(tmp_path / "a.jsonl")
+
+    def fail(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(sidecars, "iter_jsonl_offsets", fail)
+    with pytest.raises(BuildError, match=r"cannot be read: Permission denied.*a\.jsonl"):
+        build_sidecar(item)
 
 
 def test_an_index_that_cannot_be_written_is_named(tmp_path):

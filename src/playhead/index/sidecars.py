@@ -90,6 +90,8 @@ def build_sidecar(sidecar: Sidecar) -> int:
         There is no such data file.
     NotSupportedError
         It is compressed or not local.
+    ConfigError
+        It is a folder or a pipe, or cannot be a path.
     ArchiveError
         It is a tar that cannot be indexed.
     BuildError
@@ -101,11 +103,11 @@ def build_sidecar(sidecar: Sidecar) -> int:
             "a compressed file has no byte offsets", where=path, fix="Decompress it"
         )
     before = stamp(path)
-    if sidecar.kind == "jsonl":
-        blocks = iter_jsonl_offsets(path)
-    else:
-        blocks = iter_tar_offsets(path, _LAYOUTS[sidecar.kind])
     try:
+        if sidecar.kind == "jsonl":
+            blocks = iter_jsonl_offsets(path)
+        else:
+            blocks = iter_tar_offsets(path, _LAYOUTS[sidecar.kind])
         records = write_idx_blocks(sidecar.idx, blocks)
     except PlayheadError:
         raise
