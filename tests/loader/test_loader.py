@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.errors import PositionError, TopologyError
+from playhead.errors import ConfigError, PositionError, TopologyError
 from playhead.loader.loader import Loader
 from playhead.loader.ranks import Topology
 from playhead.loader.run import Planning
@@ -411,3 +411,16 @@ def test_waits_are_counted():
     assert timed.waits.batches == 9
     assert 0 < timed.waits.longest <= timed.waits.seconds
     assert 0 < timed.waits.share <= 1
+
+
+@pytest.mark.parametrize("epoch", [-1, 2**40])
+def test_passes_that_no_state_can_hold_are_refused(epoch):
+    with pytest.raises(ConfigError, match="no pass"):
+        loader(finite=True).set_epoch(epoch)
+
+
+def test_an_epoch_may_be_an_integer_of_numpy():
+    one, other = loader(finite=True), loader(finite=True)
+    one.set_epoch(np.int64(2))
+    other.set_epoch(2)
+    assert list(one) == list(other)

@@ -116,3 +116,18 @@ def test_no_random_number_of_the_main_process_is_drawn(num_workers):
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (np.random.get_state()[1] == before[1]).all()
     assert random.getstate() == before[2]
+
+
+def runs_out(number):
+    return next(iter([])) if number == 3 else number
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_dataset_that_raises_stop_iteration_does_not_end_the_data(num_workers):
+    """A bare `next` in a dataset would end the pass without a word."""
+    stream = Stream(runs_out, Workers(num_workers=num_workers))
+    stream.seek(lambda: iter(range(10)))
+    assert take(stream, 3) == [0, 1, 2]
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        stream.next()
+    stream.close()

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import PositionError
+from playhead.errors import ConfigError, PositionError
 from playhead.loader.agreement import agree_on_plan
 from playhead.loader.ranks import has_process_group
 from playhead.loader.run import Planning, Run
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from playhead.plan.resume import OnChange
 
 __all__ = ["Loader"]
+
+_LAST_PASS = 2**31 - 1
 
 
 class Loader:
@@ -135,9 +137,16 @@ class Loader:
 
         Endless loaders go through their data in one order and ignore it; so does a loader whose
         restored state has not been iterated yet.
+
+        Raises
+        ------
+        ConfigError
+            When it is below 0, or beyond what a state can hold.
         """
+        if not 0 <= epoch <= _LAST_PASS:
+            raise ConfigError(f"there is no pass {epoch}", fix=f"Use 0 to {_LAST_PASS:,}")
         if self._restored is None:
-            self._next_pass = epoch
+            self._next_pass = int(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last whole step that was handed out, as JSON types.

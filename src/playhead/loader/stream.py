@@ -50,6 +50,10 @@ class _Fetched(Dataset[Any]):
             return self._fetch(micro_batch)
         except PlayheadError as error:
             return _Failure(error)
+        except StopIteration as error:
+            # Let through, it would be taken for the end of the data.
+            message = f"the dataset raised StopIteration: {error}"
+            raise RuntimeError(message) from error
 
 
 class _Feed:
