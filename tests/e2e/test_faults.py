@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import torch
 
 import playhead
 from playhead.errors import AudioError, WorkerError
+from support.builders import builders, held_builder, holders
 from support.corpus import nemo_corpus, write_jsonl
 from support.jobs import SCRIPT, environment, history_of, lines_of
 from support.real_speech import rows_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from lhotse import CutSet
 
-    from support.jobs import Job, Server
+    from support.jobs import Server
 
 pytestmark = pytest.mark.e2e
 
@@ -170,7 +170,7 @@ def test_eight_start_at_once_and_the_builder_is_killed(
     rows = rows_of(manifest)
     for row in rows:
         row["audio_filepath"] = str(manifest.parent / row["audio_filepath"])
-    large = write_jsonl(tmp_path / "large.json", [dict(rows[i % 200], i=i) for i in range(200_000)])
+    large = write_jsonl(tmp_path / "large.json", [dict(rows[i % 200], i=i) for i in range(100_000)])
     config = tmp_path / "config.yaml"
     config.write_text(
         json.dumps(
@@ -186,34 +186,30 @@ def test_eight_start_at_once_and_the_builder_is_killed(
             }
         )
     )
-    cache = tmp_path / "cache"
+    cache, notes = tmp_path / "cache", tmp_path / "builders"
     spec = {
         "config": str(config),
         "dataset": "ids",
         "world_size": 8,
         "steps": 5,
+        "builders": str(notes),
         "environment": {"PLAYHEAD_CACHE": str(cache)},
     }
     jobs = [server.start(tmp_path / "jobs", {**spec, "ranks": [rank]}) for rank in range(8)]
-    by_pid = {job.pid: job for job in jobs}
-    wait_until(lambda: builder_of(cache, by_pid), 30)
-    builder = builder_of(cache, by_pid)
-    assert builder is not None
+    held = held_builder(notes, 30)
+    assert holders(cache) == [held]
+    (builder,) = (job for job in jobs if job.pid == held)
     builder.kill()
+    assert builder.status == -signal.SIGKILL
     survivors = [job for job in jobs if job is not builder]
     for job in survivors:
         job.finish(120)
+    assert len(builders(notes)) == 3, "the one killed, and one a leaf"
+    assert builders(notes).count(held) == 1
     again = server.start(tmp_path / "jobs", {**spec, "ranks": [jobs.index(builder)]})
     again.finish(60)
+    assert len(builders(notes)) == 3
     history = history_of([*survivors, again])
     assert set(history) == {(step, slot) for step in range(5) for slot in range(8)}
     files = [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"]
     assert [path.suffix for path in files] == [".idxpack"] * 2, "one a leaf, and no rubbish"
-
-
-def builder_of(cache: Path, by_pid: dict[int, Job]) -> Job | None:
-    """The job that says it builds a pack."""
-    for holder in cache.rglob("*.holder"):
-        with suppress(OSError, json.JSONDecodeError):
-            return by_pid[json.loads(holder.read_bytes())["pid"]]
-    return None

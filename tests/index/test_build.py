@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from playhead.index import build_target
 from playhead.index.build import build_packs, open_leaves
 from playhead.index.build_scan import scan
 from playhead.index.sidecars import Sidecar, build_sidecar
+from support.builders import builders, held_builder, hold_the_first_builder, holders
 from support.corpus import tarred_corpus, write_jsonl
 from support.leaves import make_leaf, open_one, read_examples
 
@@ -432,15 +432,9 @@ def test_a_path_that_is_not_utf8_is_refused_by_name(tmp_path: Path):
         open_one(make_leaf("nemo", manifest=[tmp_path / "m.json", path]), tmp_path / "packs")
 
 
-def _open_slowly(leaves, pack_dir: str, building, results) -> None:
-    """Open packs; whoever builds says so and takes its time."""
-
-    def slow(task):
-        building.put(os.getpid())
-        time.sleep(0.5)
-        return scan(task)
-
-    build_module.scan = slow
+def _open_held(leaves, pack_dir: str, notes: Path, results) -> None:
+    """Open packs; the first of all that builds waits to be killed."""
+    hold_the_first_builder(notes)
     packs = open_leaves(leaves, pack_dir=pack_dir)
     results.put([(pack.path, pack.digest, pack.num_rows) for pack in packs])
 
@@ -455,20 +449,26 @@ def test_eight_processes_and_a_killed_builder(tmp_path: Path):
             tar=[tmp_path / "audio_0.tar"],
         )
     ]
-    building, results = FORK.Queue(), FORK.Queue()
-    arguments = (leaves, str(tmp_path / "packs"), building, results)
-    processes = [FORK.Process(target=_open_slowly, args=arguments) for _ in range(8)]
+    results = FORK.Queue()
+    notes = tmp_path / "builders"
+    arguments = (leaves, str(tmp_path / "packs"), notes, results)
+    processes = [FORK.Process(target=_open_held, args=arguments) for _ in range(8)]
     for process in processes:
         process.start()
-    first = building.get(timeout=20)
-    os.kill(first, signal.SIGKILL)
-    opened = [results.get(timeout=20) for _ in range(7)]
-    for process in processes:
-        process.join(20)
-    assert sorted(process.exitcode or 0 for process in processes) == [-signal.SIGKILL] + [0] * 7
+    try:
+        first = held_builder(notes, 20)
+        assert holders(tmp_path / "packs") == [first]
+        os.kill(first, signal.SIGKILL)
+        opened = [results.get(timeout=20) for _ in range(7)]
+        for process in processes:
+            process.join(20)
+    finally:
+        for process in processes:
+            process.kill()
+    ended = {process.pid: process.exitcode for process in processes}
+    assert ended == {pid: -signal.SIGKILL if pid == first else 0 for pid in ended}
     assert len({str(result) for result in opened}) == 1
     assert opened[0][0][2] == 20
-    second = building.get(timeout=1)
-    assert second != first
-    assert building.empty()
+    assert len(builders(notes)) == 2, "the one killed, and the one in its place"
+    assert builders(notes)[1] != first
     assert len(packs_in(tmp_path / "packs")) == 1

@@ -7,8 +7,9 @@ torch and Lhotse costs. A job is killed by its own process id.
 A spec holds: `config`, `overrides`, `ranks` (those that this process plays), `world_size`, `steps`
 (the step to stop at; None is the end of a finite pass), `state_in`, `state_out`, `out` (JSON lines)
 and `log`. It may hold: `dataset` (`default`, `ids`, `augmented`), `notes` (`ignore` for jobs that
-change what they do), `environment`, and `rendezvous`: a file where this process and others, one a
-rank, meet in a gloo process group.
+change what they do), `environment`, `rendezvous`: a file where this process and others, one a
+rank, meet in a gloo process group, and `builders`: a file where jobs that build packs say so, the
+first of which waits to be killed.
 """
 
 from __future__ import annotations
@@ -98,6 +99,10 @@ def run(spec: dict[str, Any]) -> None:
     import playhead
 
     os.environ.update(spec.get("environment", {}))
+    if "builders" in spec:
+        from support.builders import hold_the_first_builder
+
+        hold_the_first_builder(Path(spec["builders"]))
     places = [{"rank": rank, "world_size": spec["world_size"]} for rank in spec["ranks"]]
     if "rendezvous" in spec:
         torch.distributed.init_process_group(
