@@ -31,7 +31,7 @@ _MICRO_BATCHES = 6
 _SAVE_EVERY = 3
 _UTTERANCES = 360
 # A breath after each step, so that the kill comes where it is meant: steps take milliseconds.
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.1
 _EXAMPLES = 5
 _BATCHES_HEARD = 40
 # So many steps a kill may come late and still hit the same pass.
