@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import warnings
+import weakref
 from collections import Counter
 from itertools import islice
 
@@ -413,10 +415,24 @@ def test_waits_are_counted():
     assert 0 < timed.waits.share <= 1
 
 
-@pytest.mark.parametrize("epoch", [-1, 2**40])
+@pytest.mark.parametrize("epoch", [-1, 2**40, 1.5, None, "x"])
 def test_passes_that_no_state_can_hold_are_refused(epoch):
     with pytest.raises(ConfigError, match="no pass"):
         loader(finite=True).set_epoch(epoch)
+
+
+def test_a_loader_that_is_dropped_ends_at_once():
+    """Held by its own iterator, it would keep its workers until garbage is collected."""
+    gc.disable()
+    try:
+        dropped = loader()
+        batches = iter(dropped)
+        next(batches)
+        gone = weakref.ref(dropped)
+        del dropped, batches
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_an_epoch_may_be_an_integer_of_numpy():

@@ -27,7 +27,7 @@ def demo(
         "demo-run"
     ),
     steps: Annotated[int, typer.Option(min=24, help="Optimizer steps of each run.")] = 120,
-    seed: Annotated[int, typer.Option(help="Seed of the made-up corpus.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the made-up corpus.")] = 0,
     workers: Annotated[
         str,
         typer.Option(

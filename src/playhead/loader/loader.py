@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +82,8 @@ class Loader:
         self._steps = 0
         self._flowing = False
         self._agreed = False
-        self._iterator: _Batches | None = None
+        # Held weakly: an iterator holds its loader, and a loader that is dropped ends its workers.
+        self._iterator: weakref.ref[_Batches] | None = None
         self.waits = Waits()
 
     @property
@@ -114,8 +117,9 @@ class Loader:
             self._restored = None
         elif self._run is None or self.finite:
             self._begin(self._fresh_position())
-        self._iterator = _Batches(lambda it: it is self._iterator, self._next)
-        return self._iterator
+        batches = _Batches(self._is_live, self._next)
+        self._iterator = weakref.ref(batches)
+        return batches
 
     def __len__(self) -> int:
         """How many batches the running pass gives this rank; the next one, between passes.
@@ -143,10 +147,16 @@ class Loader:
         ConfigError
             When it is below 0, or beyond what a state can hold.
         """
-        if not 0 <= epoch <= _LAST_PASS:
-            raise ConfigError(f"there is no pass {epoch}", fix=f"Use 0 to {_LAST_PASS:,}")
+        try:
+            number = operator.index(epoch)
+        except TypeError:
+            number = -1
+        if not 0 <= number <= _LAST_PASS:
+            raise ConfigError(
+                f"there is no pass {epoch!r}", fix=f"Use a whole number from 0 to {_LAST_PASS:,}"
+            )
         if self._restored is None:
-            self._next_pass = int(epoch)
+            self._next_pass = number
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last whole step that was handed out, as JSON types.
@@ -285,6 +295,9 @@ class Loader:
     def _say(self, note: str) -> None:
         if self._topology.rank == 0:
             warnings.warn(note, stacklevel=3)
+
+    def _is_live(self, batches: Iterator[Any]) -> bool:
+        return self._iterator is not None and self._iterator() is batches
 
     def _next(self) -> Any:
         if self._restored is not None:
