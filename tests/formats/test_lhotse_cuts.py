@@ -53,7 +53,7 @@ def cuts(tmp_path: Path) -> list[Cut]:
 def example(data: dict, shard: str = "/data/c.jsonl", **options) -> Example:
     leaf = make_leaf("lhotse", cuts=[Path(shard)], **options)
     place = Place(leaf="leaf", shard=shard, row=0, byte=0)
-    return LhotseCuts().example(leaf, place, json.dumps(data).encode(), None)
+    return LhotseCuts().example(leaf, place, json.dumps(data).encode(), [])
 
 
 def columns(*rows: dict):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from playhead.errors import ManifestError
-from playhead.formats import BadRowError, Nemo, Place, SourcePair
+from playhead.formats import BadRowError, Nemo, Part, Place, SourcePair
 from playhead.formats.nemo import member_name
 from support.corpus import wav_bytes
 from support.leaves import make_leaf
@@ -31,7 +31,8 @@ def columns(*rows: dict, pair: SourcePair = PLAIN, **options: Any):
 
 def example(row: dict, audio: bytes | None = None, shard: str = "/data/m.json", **options: Any):
     place = Place(leaf="leaf", shard=shard, row=0, byte=0)
-    return Nemo().example(leaf(**options), place, json.dumps(row).encode(), audio)
+    parts = [] if audio is None else [Part("audio", audio, "/data/a.tar", 512)]
+    return Nemo().example(leaf(**options), place, json.dumps(row).encode(), parts)
 
 
 def row(**fields: Any) -> dict:

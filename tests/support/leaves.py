@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.blend.leaf import Leaf, LeafOptions
-from playhead.formats import Place, get_format
+from playhead.formats import Part, Place, get_format
 from playhead.index.build import open_leaves
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def read_example(leaf: Leaf, pack: LeafPack, i: int) -> Example:
     row, audio = read_bytes(pack, i)
     shard = pack.shards.uris[pack.shard[i]]
     place = Place(leaf=leaf.name, shard=shard, row=i, byte=int(pack.row_offset[i]))
-    return get_format(leaf.type).example(leaf, place, row, audio)
+    parts = [] if audio is None else [Part("audio", audio, "", 0)]
+    return get_format(leaf.type).example(leaf, place, row, parts)
 
 
 def read_examples(leaf: Leaf, pack: LeafPack) -> list[Example]:

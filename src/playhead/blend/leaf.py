@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Leaf", "LeafOptions"]
+__all__ = ["Concatenation", "ExtraField", "Leaf", "LeafOptions"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +29,32 @@ class LeafOptions:
     """The source rate (Hz) of rows that do not say."""
     channel_selector: int | str | None = None
     """The channel to use, or the row's key that holds it."""
+    slice_length: int | None = None
+    """Rows that a pass takes of each shard, one after another; all if None."""
+    cache_bytes: int = 64 << 30
+    """Most bytes that unpacked stretches of tables may take on disk, for all of a machine."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Concatenation:
+    """Rows of a leaf that follow each other, joined greedily into one sample."""
+
+    max_duration: float
+    """Longest joined sample, seconds, inclusive; a longer row is a sample of its own."""
+    gap: float = 0.0
+    """Silence between rows, seconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExtraField:
+    """A field of every row that a line of a text file gives."""
+
+    type: Literal["text_iter", "text_sample"]
+    """Line i for row i, or a line chosen by the sample's key."""
+    name: str
+    """The field's name."""
+    path: str
+    """The text file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,13 +66,19 @@ class Leaf:
     name: str
     """What people read in messages and reports."""
     type: str
-    """The input type's registered name (`nemo`, `nemo_tarred`, `lhotse`)."""
+    """The input type's registered name, such as `nemo_tarred` or `lhotse_shar`."""
     weight: int
     """Share of the blend in units of 2**-32; 0 is allowed."""
     paths: Mapping[str, tuple[str, ...]]
-    """Role (`manifest`, `tar`, `cuts`) to the expanded paths, in declared order."""
+    """Role (`manifest`, `tar`, `cuts`, …) to the expanded paths, in declared order."""
     options: LeafOptions = field(default_factory=LeafOptions)
     """The cascaded options."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The options that only its input type has, with their defaults."""
+    extra_fields: tuple[ExtraField, ...] = ()
+    """Fields that lines of text files add to its rows."""
+    concatenation: Concatenation | None = None
+    """How rows are joined into samples; None where each row is one."""
     tags: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that every example of the leaf gets."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from playhead.errors import StaleIndexError
-from playhead.formats import Place, SourcePair, get_format
+from playhead.formats import Part, Place, SourcePair, get_format
 from playhead.index.tarheader import BLOCK, BadHeaderError, Header, parse_header, to_text
 from playhead.storage import local
 
@@ -221,14 +221,14 @@ class Reader:
                 raise StaleIndexError(
                     "the row is not the one that was indexed", where=str(place), fix=_REINDEX
                 )
-            payload = None
+            parts: list[Part] = []
             if tar >= 0 and with_audio:
                 header = self._checked(data[at + size] or b"", uris[tar], offset, payload_size)
                 if uris[tar] not in self._named:
                     pair = SourcePair(manifest=uris[shard], tars=(uris[tar],))
                     _check_name(leaf, pair, content, header, offset)
                     self._named.add(uris[tar])
-                payload = data[at + 2 * size]
+                parts.append(Part("audio", data[at + 2 * size] or b"", uris[tar], offset))
                 place = Place(
                     leaf=place.leaf,
                     shard=place.shard,
@@ -237,7 +237,7 @@ class Reader:
                     member=f"{uris[tar]}/{to_text(header.name)}",
                     member_byte=offset,
                 )
-            example = example_of(leaf, place, content, payload)
+            example = example_of(leaf, place, content, parts)
             if tar >= 0 and not with_audio:
                 example.audio = None
             examples[at] = example

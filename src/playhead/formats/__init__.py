@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from playhead.formats.base import BadRowError, Format, RowColumns, SourcePair, Unmeasured
-from playhead.formats.example import Audio, Example, Place
+from playhead.formats.base import (
+    BadRowError,
+    FieldShard,
+    Format,
+    RowColumns,
+    SourcePair,
+    TableBlock,
+    TableFormat,
+    TableRow,
+    Unmeasured,
+)
+from playhead.formats.example import Audio, Example, Part, Place
 from playhead.formats.lhotse_cuts import LhotseCuts
 from playhead.formats.nemo import Nemo
 from playhead.formats.registry import format_names, get_format, register
@@ -12,12 +22,17 @@ __all__ = [
     "Audio",
     "BadRowError",
     "Example",
+    "FieldShard",
     "Format",
     "LhotseCuts",
     "Nemo",
+    "Part",
     "Place",
     "RowColumns",
     "SourcePair",
+    "TableBlock",
+    "TableFormat",
+    "TableRow",
     "Unmeasured",
     "format_names",
     "get_format",

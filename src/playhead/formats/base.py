@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from playhead.errors import ManifestError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
-    from playhead.formats.example import Example, Place
+    from playhead.formats.example import Example, Part, Place
 
-__all__ = ["BadRowError", "Format", "RowColumns", "SourcePair", "Unmeasured"]
+__all__ = [
+    "BadRowError",
+    "FieldShard",
+    "Format",
+    "RowColumns",
+    "SourcePair",
+    "TableBlock",
+    "TableFormat",
+    "TableRow",
+    "Unmeasured",
+]
+
+
+class FieldShard(NamedTuple):
+    """A file whose k-th record belongs to the k-th row of a manifest."""
+
+    field: str
+    """What it gives to the row, such as `recording`."""
+    path: str
+    """A tar of pairs of members (data, then JSON), or JSONL by its suffix."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +48,13 @@ class SourcePair:
     """Paths of the archives; empty where rows name plain files."""
     numbers: tuple[int, ...] = ()
     """The shard number of each archive, where several serve one manifest by `shard_id`."""
+    fields: tuple[FieldShard, ...] = ()
+    """Files that run parallel to the manifest, record by row."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All its files: the manifest, its archives, its fields, in this order."""
+        return (self.manifest, *self.tars, *(shard.path for shard in self.fields))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +93,10 @@ class RowColumns:
     """Kept rows without a duration."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Rows left out on purpose, by reason."""
+    status: list[str | None] | None = None
+    """`validation_status` of each kept row; None where no row has one."""
+    ids: list[str] | None = None
+    """Id of every row read, in order; needed where the pair has `fields`: their records bear it."""
 
 
 class BadRowError(ManifestError):
@@ -85,7 +117,7 @@ class BadRowError(ManifestError):
 
 
 class Format(Protocol):
-    """An input type: which files it has, what a row says, and what sample a row is."""
+    """An input type whose rows are lines: which files it has, what a row and its sample are."""
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:
         """Pair the leaf's manifests with its archives, in declared order.
@@ -107,7 +139,7 @@ class Format(Protocol):
         """
         ...
 
-    def example(self, leaf: Leaf, place: Place, row: bytes, audio: bytes | None) -> Example:
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row.
 
         Parameters
@@ -118,12 +150,79 @@ class Format(Protocol):
             Where the row and its audio lie.
         row
             The row's bytes.
-        audio
-            The payload of the archive's member; None where the row names a plain file.
+        parts
+            What lies elsewhere: the payload of the archive's member (field `audio`), or the record
+            of each field that has one for this row. Empty where the row names plain files, and
+            where no audio is wanted.
 
         Raises
         ------
         ManifestError
             If the row cannot be used.
         """
+        ...
+
+
+class TableRow(NamedTuple):
+    """One row of a table, as it is read for a batch."""
+
+    row: bytes
+    """The row without its audio, as JSON: the same bytes whenever it is read."""
+    audio: bytes | None
+    """The encoded audio; None where none is wanted or the row names a file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TableBlock:
+    """Some rows of a table as the index reads them."""
+
+    columns: RowColumns
+    """What the index keeps of them."""
+    rows: list[bytes]
+    """Each kept row as JSON, without its audio; see `TableRow.row`."""
+    place: NDArray[np.int64]
+    """Number of each kept row in its file, shape (K,)."""
+
+
+@runtime_checkable
+class TableFormat(Protocol):
+    """An input type that reads its files itself, because its rows are not lines.
+
+    `load` tells it from a `Format`.
+    """
+
+    def sources(self, leaf: Leaf) -> list[SourcePair]:
+        """One pair a file, in declared order; `Format.sources`."""
+        ...
+
+    def scan(self, leaf: Leaf, pair: SourcePair) -> Iterator[TableBlock]:
+        """Read a file for the index, some rows at a time.
+
+        Raises
+        ------
+        BadRowError
+            If a row cannot be used.
+        DataError
+            If the file cannot be read.
+        """
+        ...
+
+    def groups(self, leaf: Leaf, pair: SourcePair) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where each stretch of rows that is read as one ends in the file, and its bytes; (G,)."""
+        ...
+
+    def load(
+        self, leaf: Leaf, path: str, places: NDArray[np.int64], *, with_audio: bool
+    ) -> list[TableRow]:
+        """Read rows by their numbers in the file, in the order that is asked for.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read.
+        """
+        ...
+
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
+        """Make the sample of one row; `Format.example`. `parts` holds the audio if there is any."""
         ...

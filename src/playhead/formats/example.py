@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Audio", "Example", "Place"]
+__all__ = ["Audio", "Example", "Part", "Place"]
+
+
+class Part(NamedTuple):
+    """Bytes that belong to a row and lie elsewhere than the row."""
+
+    field: str
+    """What they are: `audio`, or a field such as `recording`."""
+    data: bytes
+    """The bytes: a payload for `audio`; a whole record (members with headers, or a line) else."""
+    path: str
+    """The file that holds them."""
+    offset: int
+    """Where they begin in it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,3 +84,9 @@ class Example:
     """All other fields of the row, and the leaf's tags."""
     cut_data: Mapping[str, Any] | None = None
     """A serialised Lhotse cut with absolute paths, where the row is one."""
+    in_memory: Mapping[str, bytes] = field(default_factory=dict)
+    """Bytes that the cut's data lie in, by the marker that `cut_data` has in their place."""
+    cut: Any = None
+    """The Lhotse cut after all that changes single samples; None until it is made."""
+    tokens: Mapping[str, Any] = field(default_factory=dict)
+    """What the tokenizer makes of it, such as `input_ids`; empty without a tokenizer."""

@@ -23,10 +23,10 @@ from playhead.formats.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from playhead.blend.leaf import Leaf
-    from playhead.formats.example import Place
+    from playhead.formats.example import Part, Place
 
 __all__ = ["LhotseCuts"]
 
@@ -112,10 +112,10 @@ class LhotseCuts:
             dropped={"_skipme": dropped} if dropped else {},
         )
 
-    def example(self, leaf: Leaf, place: Place, row: bytes, audio: bytes | None) -> Example:  # noqa: ARG002 - the protocol's
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one row; `Format.example`.
 
-        `audio` is not used: cuts name their files themselves.
+        `parts` are not used: cuts name their files themselves.
         """
         data = decode_row(row, place)
         cut_id = data.get("id")

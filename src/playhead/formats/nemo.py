@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
-    from playhead.formats.example import Place
+    from playhead.formats.example import Part, Place
 
 __all__ = ["Nemo", "member_name"]
 
@@ -140,7 +140,7 @@ class Nemo:
             dropped={"_skipme": dropped} if dropped else {},
         )
 
-    def example(self, leaf: Leaf, place: Place, row: bytes, audio: bytes | None) -> Example:
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
         name = data.pop("audio_filepath", None)
@@ -161,7 +161,7 @@ class Nemo:
             text=_text(data, leaf.options.text_field, place),
             language=_text(data, leaf.options.lang_field, place),
             audio=Audio(
-                source=resolve_path(name, folder) if audio is None else audio,
+                source=parts[0].data if parts else resolve_path(name, folder),
                 start=offset or 0.0,
                 duration=duration,
                 channel=_channel(leaf, data, place),

@@ -297,7 +297,7 @@ def _cost(target: Target) -> float:
         now = stamps(member.paths)
         first = 0
         for pair in member.pairs:
-            end = first + 1 + len(pair.tars)
+            end = first + len(pair.files)
             cost += part_cost(now[first:end])
             first = end
     return cost

@@ -69,7 +69,7 @@ def parts(
     result: list[Part] = []
     shard = 0
     for pair in sources.pairs:
-        end = shard + 1 + len(pair.tars)
+        end = shard + len(pair.files)
         files = tuple(zip(sources.paths[shard:end], now[shard:end], strict=True))
         known = old.get(files)
         if known is not None and BAD_ROW in known.dropped and not skip_bad_rows:

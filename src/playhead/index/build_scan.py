@@ -106,7 +106,7 @@ def scan(task: ScanTask) -> Iterator[Rows]:
     BuildError
         If the manifest or an archive changes meanwhile.
     """
-    paths = (task.pair.manifest, *task.pair.tars)
+    paths = task.pair.files
     before = [stamp(path) for path in paths]
     archives = ArchiveIndex(task.pair.tars)
     for block in read_lines(task.pair.manifest):

@@ -56,7 +56,7 @@ class LeafSources:
     pairs: list[SourcePair]
     """Its manifests with their archives, paths absolute."""
     paths: list[str]
-    """Each manifest, followed by its archives."""
+    """Each manifest, followed by its archives and fields."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def leaf_sources(leaf: Leaf) -> LeafSources:
         leaf=leaf,
         source=hashlib.blake2b(identity, digest_size=8).hexdigest(),
         pairs=pairs,
-        paths=[path for pair in pairs for path in (pair.manifest, *pair.tars)],
+        paths=[path for pair in pairs for path in pair.files],
     )
 
 

@@ -1,0 +1,91 @@
+"""The input types that a blend may name: which keys hold their paths, and which are theirs alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["InputType", "declare", "declared", "type_names"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputType:
+    """An input type as an entry of a blend names it."""
+
+    name: str
+    """What `type` says."""
+    inputs: Mapping[str, str]
+    """Role of the files to the entry's key that holds their paths; the first role is the main."""
+    optional: frozenset[str] = frozenset()
+    """Roles that an entry may leave out."""
+    own: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The options that only this type has, with their defaults."""
+    is_stream: bool = False
+    """Whether it repeats even where it stands alone, as tars do; a file of rows ends by itself."""
+
+
+_TYPES: dict[str, InputType] = {}
+
+
+def declare(input_type: InputType) -> None:
+    """Make an input type known to blends; declaring the same again changes nothing.
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken by another type, or no role is given.
+    """
+    known = _TYPES.get(input_type.name)
+    if known is not None and known != input_type:
+        raise ConfigError(
+            f"the input type `{input_type.name}` is declared twice",
+            fix="Give one of them another name",
+        )
+    if not input_type.inputs:
+        raise ConfigError(
+            f"the input type `{input_type.name}` names no files",
+            fix="Give it at least one role, such as manifest: manifest_filepath",
+        )
+    _TYPES[input_type.name] = input_type
+
+
+def declared(name: str) -> InputType | None:
+    """Return an input type by its name; None where there is none."""
+    return _TYPES.get(name)
+
+
+def type_names() -> frozenset[str]:
+    """Names of the input types that may be used.
+
+    Examples
+    --------
+    >>> "nemo_tarred" in type_names()
+    True
+    """
+    return frozenset(_TYPES)
+
+
+_NEMO = {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"}
+for _type in (
+    InputType(name="nemo", inputs=_NEMO, optional=frozenset({"tar"})),
+    InputType(name="nemo_tarred", inputs=_NEMO),
+    InputType(name="lhotse", inputs={"cuts": "cuts_path"}),
+    InputType(name="lhotse_shar", inputs={"shar": "shar_path"}, is_stream=True),
+    InputType(
+        name="parquet",
+        inputs={"parquet": "manifest_filepath"},
+        own={
+            "audio_field": "audio",
+            "duration_field": "duration",
+            "id_field": "id",
+            "sampling_rate": None,
+        },
+        is_stream=True,
+    ),
+):
+    declare(_type)

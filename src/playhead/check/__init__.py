@@ -1,0 +1,1 @@
+"""Proving that what a config and a dataset give can be repeated."""

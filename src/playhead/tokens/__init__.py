@@ -1,0 +1,1 @@
+"""Tokenizers, prompt formats, and how many tokens every row has."""
