@@ -9,8 +9,8 @@ import numpy as np
 
 from playhead.errors import StaleIndexError
 from playhead.formats import Part, Place, SourcePair, get_format
-from playhead.index.tarheader import BLOCK, BadHeaderError, Header, parse_header, to_text
 from playhead.storage import local
+from playhead.storage.tarheader import BLOCK, BadHeaderError, Header, parse_header, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from playhead.errors import ArchiveError
-from playhead.index.tarheader import BLOCK
 from playhead.index.tarhop import Archive
+from playhead.storage.tarheader import BLOCK
 
 if TYPE_CHECKING:
     import os

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from playhead.errors import ArchiveError, SourceNotFoundError
-from playhead.index.tarheader import BLOCK, BadHeaderError, Header, parse_header, parse_pax, to_text
+from playhead.storage.tarheader import (
+    BLOCK,
+    BadHeaderError,
+    Header,
+    parse_header,
+    parse_pax,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator

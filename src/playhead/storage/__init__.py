@@ -1,1 +1,1 @@
-"""Bytes: ranges of files, and files that appear whole or not at all."""
+"""Bytes: ranges of files, files that appear whole or not at all, and headers of tars."""
