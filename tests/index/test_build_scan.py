@@ -53,7 +53,7 @@ def scanned(path: Path, **options: Any) -> tuple[dict[str, np.ndarray], Counter[
         name: np.concatenate([block.columns[name] for block in blocks])
         for name in (blocks[0].columns if blocks else ())
     }
-    return columns, task.dropped, b"".join(block.data or b"" for block in blocks)
+    return columns, task.dropped, b"".join(row for block in blocks for row in block.data or ())
 
 
 def texts(path: Path, columns: dict[str, np.ndarray]) -> list[bytes]:

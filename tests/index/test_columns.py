@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from playhead.index import columns as columns_module
 from playhead.index.columns import COLUMNS, ColumnSpool, Digester, prefix_fingerprint
 
-CONTENT = sorted(set(COLUMNS) - {"rate", "channels"})
+CONTENT = sorted(set(COLUMNS) - {"rate", "channels", "status"})
 
 
 @pytest.fixture(autouse=True)
@@ -96,12 +96,14 @@ def test_fingerprints_are_the_same_everywhere():
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=6), st.booleans())
 def test_a_spool_gives_back_what_was_appended(tmp_path_factory, blocks, embed: bool):
-    with closing(ColumnSpool(tmp_path_factory.mktemp("spool"), embed=embed)) as spool:
+    with closing(
+        ColumnSpool(tmp_path_factory.mktemp("spool"), embed=embed, with_parts=False)
+    ) as spool:
         expected, data, ends = [], b"", [0]
         for seed, (size, with_rows) in enumerate(blocks):
             columns = random_columns(size, seed)
             rows = [bytes([seed]) * int(n) for n in columns["row_size"]] if with_rows else None
-            spool.append(columns, b"".join(rows) if rows is not None and embed else None)
+            spool.append(columns, rows if embed else None)
             expected.append(columns)
             for i in range(size):
                 data += rows[i] if rows is not None and embed else b""

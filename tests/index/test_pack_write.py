@@ -29,13 +29,13 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 folder = Path(sys.argv[1])
-spool = ColumnSpool(folder, embed=True)
+spool = ColumnSpool(folder, embed=True, with_parts=False)
 block = {name: np.zeros(1 << 16, dtype) for name, dtype in COLUMNS.items()}
 block["row_size"] += 64
-write_pack(folder / "small.idxpack", [], [], [], ColumnSpool(folder, embed=True))
+write_pack(folder / "small.idxpack", [], [], [], ColumnSpool(folder, embed=True, with_parts=False))
 before = peak()
 for _ in range(32):
-    spool.append(block, bytes(64 << 16))
+    spool.append(block, [bytes(64)] * (1 << 16))
 write_pack(folder / "a.idxpack", [], [], [], spool)
 print((folder / "a.idxpack").stat().st_size >> 20, peak() - before)
 """
@@ -67,8 +67,8 @@ def test_what_was_spooled_is_read(tmp_path: Path, rows: int, embed: bool):
     block = {name: rng.integers(1, 99, rows).astype(dtype) for name, dtype in COLUMNS.items()}
     texts = [bytes([i % 256]) * int(size) for i, size in enumerate(block["row_size"])]
     path = tmp_path / "a.idxpack"
-    with closing(ColumnSpool(tmp_path, embed=embed)) as spool:
-        spool.append(block, b"".join(texts) if embed else None)
+    with closing(ColumnSpool(tmp_path, embed=embed, with_parts=False)) as spool:
+        spool.append(block, texts if embed else None)
         write_pack(path, [entry(rows, embedded=embed)], [no_shards()], [], spool)
     leaf = open_pack(path).leaf("k")
     for name, column in block.items():

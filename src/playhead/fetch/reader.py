@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
 from playhead.errors import StaleIndexError
-from playhead.formats import Part, Place, SourcePair, get_format
+from playhead.fetch.ranges import Ranges
+from playhead.formats import Part, Place, SourcePair, TableFormat, get_format
+from playhead.index.columns import PART_COLUMNS
 from playhead.storage import local
 from playhead.storage.tarheader import BLOCK, BadHeaderError, Header, parse_header, to_text
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Leaf
     from playhead.fetch.timings import Timings
-    from playhead.formats import Example
+    from playhead.formats import Example, TableRow
     from playhead.index.pack import LeafPack, PackRef
     from playhead.plan.batch import MicroBatch
 
@@ -30,55 +33,33 @@ _REINDEX = "Run `playhead index` again; if the file should not have changed, res
 _SHORT_NAME = 100
 
 
-class _Ranges:
-    """Byte ranges of many files, gathered from all leaves, then read file by file."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._parts: list[tuple[NDArray[np.int64], ...]] = []
-
-    def number_of(self, path: str) -> int:
-        """The number by which ranges name a file."""
-        return self._numbers.setdefault(path, len(self._numbers))
-
-    def add(
-        self,
-        files: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        sizes: NDArray[np.int64],
-        places: NDArray[np.int64],
-    ) -> None:
-        """Ask for ranges, each to be put in a place of its own."""
-        self._parts.append((files, offsets, sizes, places))
-
-    def read(self, num_places: int, timings: Timings) -> list[bytes | None]:
-        """Everything asked for, by place."""
-        data: list[bytes | None] = [None] * num_places
-        if not self._parts:
-            return data
-        files, offsets, sizes, places = map(np.concatenate, zip(*self._parts, strict=True))
-        order = np.argsort(files, kind="stable")
-        borders = np.searchsorted(files[order], np.arange(len(self._numbers) + 1)).tolist()
-        for path, number in self._numbers.items():
-            chosen = order[borders[number] : borders[number + 1]]
-            if len(chosen) == 0:
-                continue
-            with timings.reading(path, int(sizes[chosen].sum()), len(chosen)):
-                ranges = local.read_ranges(path, offsets[chosen], sizes[chosen])
-            for place, part in zip(places[chosen].tolist(), ranges, strict=True):
-                data[place] = part
-        return data
-
-
 class _Rows(NamedTuple):
     """The rows of one leaf in a batch; arrays have shape (K,)."""
 
     leaf: Leaf
     pack: LeafPack
     at: NDArray[np.int64]
-    """Where in the batch they stand."""
+    """The place of each among all rows of the batch."""
     rows: NDArray[np.int64]
     """Which they are."""
+
+
+class _Wanted(NamedTuple):
+    """A part that was asked for."""
+
+    place: int
+    field: str
+    path: str
+    offset: int
+
+
+class _Found(NamedTuple):
+    """What was read, by the place of its row."""
+
+    row: list[bytes | None]
+    header: list[bytes | None]
+    audio: list[bytes | None]
+    parts: dict[int, list[Part]]
 
 
 class Reader:
@@ -124,17 +105,32 @@ class Reader:
         PlayheadError, OSError
             If a file cannot be read.
         """
-        size = len(micro_batch.row)
         groups = self._grouped(micro_batch)
-        ranges = _Ranges()
+        size = sum(len(group.rows) for group in groups)
+        ranges = Ranges()
+        wanted: list[_Wanted] = []
+        tables: dict[int, TableRow] = {}
         for group in groups:
+            reader: Any = get_format(group.leaf.type)
+            if isinstance(reader, TableFormat):
+                self._load(group, reader, tables, with_audio=with_audio)
+                continue
             self._ask_for_rows(ranges, group)
             if with_audio:
                 self._ask_for_members(ranges, group, size)
-        data = ranges.read(3 * size, self._timings)
+            wanted += self._ask_for_parts(ranges, group, 3 * size + len(wanted), with_audio)
+        data = ranges.read(3 * size + len(wanted), self._timings)
+        found = _Found(
+            data[:size],
+            data[size : 2 * size],
+            data[2 * size : 3 * size],
+            _gathered(wanted, data[3 * size :]),
+        )
+        for place, loaded in tables.items():
+            found.row[place], found.audio[place] = loaded
         examples: list[Example | None] = [None] * size
         for group in groups:
-            self._make(group, data, examples, with_audio=with_audio)
+            self._make(group, found, examples, with_audio=with_audio)
         return [example for example in examples if example is not None]
 
     def _grouped(self, micro_batch: MicroBatch) -> list[_Rows]:
@@ -147,14 +143,28 @@ class Reader:
             groups.append(_Rows(self._leaves[number], pack, at, micro_batch.row[at]))
         return groups
 
-    def _ask_for_rows(self, ranges: _Ranges, group: _Rows) -> None:
+    def _load(
+        self, group: _Rows, reader: TableFormat, tables: dict[int, TableRow], *, with_audio: bool
+    ) -> None:
+        pack = group.pack
+        shards = pack.shard[group.rows]
+        for shard in np.unique(shards).tolist():
+            path = pack.shards.uris[shard]
+            self._check_fresh(path, int(pack.shards.sizes[shard]))
+            mine = np.flatnonzero(shards == shard)
+            places = pack.row_offset[group.rows[mine]]
+            with self._timings.reading(path, int(pack.row_size[group.rows[mine]].sum()), len(mine)):
+                rows = reader.load(group.leaf, path, places, with_audio=with_audio)
+            tables.update(zip(group.at[mine].tolist(), rows, strict=True))
+
+    def _ask_for_rows(self, ranges: Ranges, group: _Rows) -> None:
         pack, rows = group.pack, group.rows
         if pack.row_bytes(int(rows[0])) is None:
             files = self._files(ranges, pack, pack.shard[rows])
             sizes = pack.row_size[rows].astype(np.int64)
             ranges.add(files, pack.row_offset[rows], sizes, group.at)
 
-    def _ask_for_members(self, ranges: _Ranges, group: _Rows, size: int) -> None:
+    def _ask_for_members(self, ranges: Ranges, group: _Rows, size: int) -> None:
         pack = group.pack
         tarred = np.flatnonzero(pack.tar[group.rows] >= 0)
         if len(tarred) == 0:
@@ -166,20 +176,50 @@ class Reader:
         ranges.add(files, header, np.full(len(rows), BLOCK, np.int64), at + size)
         ranges.add(files, pack.audio_offset[rows], pack.audio_size[rows], at + 2 * size)
 
+    def _ask_for_parts(
+        self, ranges: Ranges, group: _Rows, first: int, with_audio: bool
+    ) -> list[_Wanted]:
+        """Ask for what fields have for the rows; without audio only for what is no archive."""
+        pack, fields = group.pack, group.pack.entry.fields
+        if not fields:
+            return []
+        parts = pack.parts(group.rows)
+        owner = np.repeat(group.at, parts.num_parts)
+        uris = pack.shards.uris
+        if not with_audio:
+            shards = np.unique(parts.file).tolist()
+            plain = [shard for shard in shards if not uris[shard].endswith(".tar")]
+            kept = np.isin(parts.file, plain)
+            owner = owner[kept]
+            parts = parts._replace(**{name: getattr(parts, name)[kept] for name in PART_COLUMNS})
+        files = self._files(ranges, pack, parts.file)
+        ranges.add(files, parts.offset, parts.size, first + np.arange(len(owner)))
+        return [
+            _Wanted(place, fields[field], uris[file], offset)
+            for place, field, file, offset in zip(
+                owner.tolist(),
+                parts.field.tolist(),
+                parts.file.tolist(),
+                parts.offset.tolist(),
+                strict=True,
+            )
+        ]
+
     def _files(
-        self, ranges: _Ranges, pack: LeafPack, shards: NDArray[np.int32]
+        self, ranges: Ranges, pack: LeafPack, shards: NDArray[np.int32]
     ) -> NDArray[np.int64]:
         """Numbers of the files of shards, each compared with the index when it is new."""
         distinct, inverse = np.unique(shards, return_inverse=True)
         numbers: list[int] = []
         for shard in distinct.tolist():
             path = pack.shards.uris[shard]
-            if path not in self._fresh:
-                self._check_size(path, int(pack.shards.sizes[shard]))
+            self._check_fresh(path, int(pack.shards.sizes[shard]))
             numbers.append(ranges.number_of(path))
         return np.array(numbers, np.int64)[inverse]
 
-    def _check_size(self, path: str, indexed: int) -> None:
+    def _check_fresh(self, path: str, indexed: int) -> None:
+        if path in self._fresh:
+            return
         found = local.size(path)
         if found != indexed:
             raise StaleIndexError(
@@ -190,17 +230,12 @@ class Reader:
         self._fresh.add(path)
 
     def _make(
-        self,
-        group: _Rows,
-        data: Sequence[bytes | None],
-        examples: list[Example | None],
-        *,
-        with_audio: bool,
+        self, group: _Rows, found: _Found, examples: list[Example | None], *, with_audio: bool
     ) -> None:
         leaf, pack, rows = group.leaf, group.pack, group.rows
-        example_of = get_format(leaf.type).example
+        reader: Any = get_format(leaf.type)
+        is_table = isinstance(reader, TableFormat)
         uris = pack.shards.uris
-        size = len(examples)
         facts = zip(
             group.at.tolist(),
             rows.tolist(),
@@ -213,32 +248,33 @@ class Reader:
             strict=True,
         )
         for at, row, shard, row_offset, row_crc, tar, offset, payload_size in facts:
-            content = data[at]
+            content = found.row[at]
             if content is None:
                 content = pack.row_bytes(row) or b""
             place = Place(leaf=leaf.name, shard=uris[shard], row=row, byte=row_offset)
-            if crc32(content) != row_crc:
+            # What fields add to an embedded row stands behind its line.
+            if crc32(content.partition(b"\n")[0] if pack.entry.fields else content) != row_crc:
                 raise StaleIndexError(
                     "the row is not the one that was indexed", where=str(place), fix=_REINDEX
                 )
-            parts: list[Part] = []
+            parts = found.parts.get(at, [])
             if tar >= 0 and with_audio:
-                header = self._checked(data[at + size] or b"", uris[tar], offset, payload_size)
+                header = self._checked(found.header[at] or b"", uris[tar], offset, payload_size)
                 if uris[tar] not in self._named:
                     pair = SourcePair(manifest=uris[shard], tars=(uris[tar],))
-                    _check_name(leaf, pair, content, header, offset)
+                    wanted = (reader.columns(leaf, pair, content).members or [""])[0]
+                    _check_name(wanted, uris[tar], header, offset)
                     self._named.add(uris[tar])
-                parts.append(Part("audio", data[at + 2 * size] or b"", uris[tar], offset))
-                place = Place(
-                    leaf=place.leaf,
-                    shard=place.shard,
-                    row=row,
-                    byte=row_offset,
-                    member=f"{uris[tar]}/{to_text(header.name)}",
-                    member_byte=offset,
+                parts = [Part("audio", found.audio[at] or b"", uris[tar], offset)]
+                place = replace(
+                    place, member=f"{uris[tar]}/{to_text(header.name)}", member_byte=offset
                 )
-            example = example_of(leaf, place, content, parts)
-            if tar >= 0 and not with_audio:
+            elif is_table and (audio := found.audio[at]) is not None:
+                parts = [Part("audio", audio, uris[shard], row_offset)]
+            elif parts:
+                place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
+            example = reader.example(leaf, place, content, parts)
+            if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
                 example.audio = None
             examples[at] = example
 
@@ -260,9 +296,16 @@ class Reader:
         )
 
 
-def _check_name(leaf: Leaf, pair: SourcePair, row: bytes, header: Header, offset: int) -> None:
+def _gathered(wanted: Sequence[_Wanted], data: Sequence[bytes | None]) -> dict[int, list[Part]]:
+    """The parts of each row, in the order of the fields."""
+    parts: dict[int, list[Part]] = {}
+    for (place, field, path, offset), content in zip(wanted, data, strict=True):
+        parts.setdefault(place, []).append(Part(field, content or b"", path, offset))
+    return parts
+
+
+def _check_name(wanted: str, tar: str, header: Header, offset: int) -> None:
     """Compare a member's name with the row's, as far as its header holds it."""
-    wanted = (get_format(leaf.type).columns(leaf, pair, row).members or [""])[0]
     found = to_text(header.name)
     if found.removeprefix("./") == wanted.removeprefix("./"):
         return
@@ -270,6 +313,6 @@ def _check_name(leaf: Leaf, pair: SourcePair, row: bytes, header: Header, offset
         return
     raise StaleIndexError(
         f"the row's audio is {wanted!r} and the archive has {found!r} there",
-        where=f"{pair.tars[0]}, byte {offset - BLOCK}",
+        where=f"{tar}, byte {offset - BLOCK}",
         fix=_REINDEX,
     )

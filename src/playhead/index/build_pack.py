@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from playhead.formats import TableFormat, get_format
 from playhead.index.build_history import history
 from playhead.index.build_pace import part_cost
 from playhead.index.build_parts import Part, parts
 from playhead.index.build_scan import Rows, ScanTask
-from playhead.index.columns import Block, ColumnSpool, Digester
+from playhead.index.columns import ColumnSpool, Digester
 from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
 from playhead.index.source import is_compressed
@@ -54,6 +55,7 @@ class _Leaf(NamedTuple):
     previous: LeafPack | None
     parts: list[Part]
     embed: bool
+    fields: dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +117,18 @@ def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> N
     tables: list[ShardTable] = []
     digests: list[bytes] = []
     embed = any(leaf.embed for leaf in plan.leaves)
+    with_parts = any(leaf.fields for leaf in plan.leaves)
     num_shards = 0
-    with pace.working(), closing(ColumnSpool(plan.target.path.parent, embed=embed)) as spool:
+    folder = plan.target.path.parent
+    with (
+        pace.working(),
+        closing(ColumnSpool(folder, embed=embed, with_parts=with_parts)) as spool,
+    ):
         for leaf in plan.leaves:
             start = spool.num_rows
             output = _Output(spool)
             table, dropped = _read(leaf, work, output, pace)
+            groups = _groups(leaf.sources)
             changes: list[Change] = []
             if leaf.previous is not None:
                 read = [part.pair.manifest for part in leaf.parts if part.known is None]
@@ -139,6 +147,10 @@ def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> N
                     embedded=leaf.embed,
                     options=leaf.sources.options,
                     dropped=dict(dropped),
+                    statuses=list(output.statuses),
+                    fields=list(leaf.fields),
+                    group_ends=groups.ends,
+                    group_bytes=groups.sizes,
                     history=changes,
                 )
             )
@@ -153,6 +165,7 @@ class _Output:
 
     def __init__(self, spool: ColumnSpool) -> None:
         self.digester = Digester()
+        self.statuses: dict[str, int] = {}
         self._spool = spool
         self._start = spool.num_rows
 
@@ -161,9 +174,14 @@ class _Output:
         """Rows so far."""
         return self._spool.num_rows - self._start
 
-    def append(self, block: Block, data: bytes | None) -> None:
-        """Add rows."""
-        self._spool.append(block, data)
+    def append(self, rows: Rows) -> None:
+        """Add rows; their statuses are numbered anew, as those of the whole leaf."""
+        block = rows.columns
+        if rows.statuses:
+            codes = [self.statuses.setdefault(s, len(self.statuses)) for s in rows.statuses]
+            # One more for rows that do not say: -1 is the last place.
+            block = {**block, "status": np.array([*codes, -1], np.int16)[block["status"]]}
+        self._spool.append(block, rows.data, rows.parts)
         self.digester.append(block)
 
     def read(self, name: str, start: int, stop: int) -> NDArray:
@@ -175,11 +193,15 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
     previous = None if old is None else old.find(sources.leaf.key, sources.source)
     embed = (
         settings.embed_rows
-        or any(is_compressed(pair.manifest) for pair in sources.pairs)
+        or any(is_compressed(path) for path in sources.paths)
         or (previous is not None and previous.entry.embedded)
     )
     known = parts(sources, previous, embed=embed, skip_bad_rows=settings.skip_bad_rows)
-    return _Leaf(replace(sources.leaf, paths={}), sources, previous, known, embed)
+    names = dict.fromkeys(shard.field for pair in sources.pairs for shard in pair.fields)
+    fields = {name: code for code, name in enumerate(names)}
+    if previous is not None and previous.entry.fields != list(fields):
+        known = [part._replace(known=None) for part in known]
+    return _Leaf(replace(sources.leaf, paths={}), sources, previous, known, embed, fields)
 
 
 def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
@@ -189,7 +211,22 @@ def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
         first_shard=part.shard,
         embed=leaf.embed,
         skip_bad_rows=settings.skip_bad_rows,
+        field_codes=leaf.fields,
     )
+
+
+class _Groups(NamedTuple):
+    ends: list[list[int]]
+    sizes: list[list[int]]
+
+
+def _groups(sources: LeafSources) -> _Groups:
+    """Where the stretches of tables end that are read as one, and their bytes."""
+    reader: Any = get_format(sources.leaf.type)
+    if not isinstance(reader, TableFormat):
+        return _Groups([], [])
+    found = [reader.groups(sources.leaf, pair) for pair in sources.pairs]
+    return _Groups([ends.tolist() for ends, _ in found], [sizes.tolist() for _, sizes in found])
 
 
 def _read(
@@ -231,7 +268,7 @@ def _append(part: Part, cost: float, scanned: Iterator[Rows], output: _Output, p
     whole = size > 0 and not is_compressed(part.pair.manifest)
     done = 0.0
     for rows in scanned:
-        output.append(rows.columns, rows.data)
+        output.append(rows)
         # The archives are scanned for the first row that wants them.
         now = cost - own + own * min(rows.position / size, 1) if whole else 0.0
         pace.advance(part.pair.manifest, now - done)
@@ -250,4 +287,7 @@ def _copy(old: LeafPack, part: Part, output: _Output) -> None:
         block["shard"] = block["shard"] + np.int32(moved)
         block["tar"] = np.where(block["tar"] < 0, block["tar"], block["tar"] + np.int32(moved))
         data = [old.row_bytes(i) or b"" for i in range(start, end)] if old.entry.embedded else None
-        output.append(block, None if data is None else b"".join(data))
+        parts = old.parts(np.arange(start, end)) if old.entry.fields else None
+        if parts is not None:
+            parts = parts._replace(file=parts.file + np.int32(moved))
+        output.append(Rows(block, data, 0, old.entry.statuses, parts))

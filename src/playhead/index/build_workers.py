@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from playhead.errors import PlayheadError, WorkerError
 from playhead.index.build_scan import Rows, ScanTask, scan
-from playhead.index.columns import COLUMNS
+from playhead.index.columns import COLUMNS, PART_COLUMNS, Parts
 from playhead.index.lock import machine_name
 from playhead.index.pool import run_each
 
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.index.build_pack import PackPlan
+    from playhead.index.columns import Block
 
     _Write = Callable[[PackPlan, Iterable[Iterator[Rows]]], None]
 
 __all__ = ["scan_plans"]
+
+_NUM_BESIDE = 5 + len(PART_COLUMNS)
 
 
 class _Job(NamedTuple):
@@ -148,8 +152,8 @@ def _scan_to_file(job: _Job) -> Counter[str]:
         for rows in scan(job.task):
             for name in COLUMNS:
                 np.save(file, rows.columns[name], allow_pickle=False)
-            np.save(file, np.frombuffer(rows.data or b"", np.uint8), allow_pickle=False)
-            np.save(file, np.array(rows.position), allow_pickle=False)
+            for part in _beside(rows):
+                np.save(file, part, allow_pickle=False)
     return job.task.dropped
 
 
@@ -158,9 +162,31 @@ def _read_back(path: str) -> Iterator[Rows]:
         size = os.fstat(file.fileno()).st_size
         while file.tell() < size:
             columns = {name: _load(file) for name in COLUMNS}
-            data = _load(file).tobytes()
-            yield Rows(columns, data, int(_load(file)))
+            yield _rows(columns, [_load(file) for _ in range(_NUM_BESIDE)])
     Path(path).unlink()
+
+
+def _beside(rows: Rows) -> list[NDArray[Any]]:
+    """What rows have beside their columns, as arrays."""
+    data, parts = rows.data or [], rows.parts
+    empty = np.zeros(0, np.int64)
+    return [
+        np.frombuffer(msgspec.json.encode([rows.statuses, rows.data is not None]), np.uint8),
+        np.array(list(map(len, data)), np.int64),
+        np.frombuffer(b"".join(data), np.uint8),
+        np.array([rows.position, parts is not None], np.int64),
+        *((empty,) * 5 if parts is None else parts),
+    ]
+
+
+def _rows(columns: Block, beside: list[NDArray[Any]]) -> Rows:
+    head, sizes, content, facts, *parts = beside
+    statuses, is_embedded = msgspec.json.decode(head.tobytes())
+    data = None
+    if is_embedded:
+        ends, whole = np.cumsum(sizes).tolist(), content.tobytes()
+        data = [whole[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+    return Rows(columns, data, int(facts[0]), statuses, Parts(*parts) if facts[1] else None)
 
 
 def _load(file: IO[bytes]) -> NDArray[Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["COLUMNS", "DIGEST_ROWS", "Block", "ColumnSpool", "Digester", "prefix_fingerprint"]
+__all__ = [
+    "COLUMNS",
+    "DIGEST_ROWS",
+    "PART_COLUMNS",
+    "Block",
+    "ColumnSpool",
+    "Digester",
+    "Parts",
+    "prefix_fingerprint",
+]
 
 COLUMNS: Final[Mapping[str, np.dtype]] = {
     "duration_us": np.dtype("<i8"),
@@ -28,8 +38,17 @@ COLUMNS: Final[Mapping[str, np.dtype]] = {
     "tar": np.dtype("<i4"),
     "audio_offset": np.dtype("<i8"),
     "audio_size": np.dtype("<i8"),
+    "status": np.dtype("<i2"),
 }
 """Name and type of every column, in the order of the file."""
+
+PART_COLUMNS: Final[Mapping[str, np.dtype]] = {
+    "field": np.dtype("<i2"),
+    "file": np.dtype("<i4"),
+    "offset": np.dtype("<i8"),
+    "size": np.dtype("<i8"),
+}
+"""Name and type of what is known of each part of a row."""
 
 DIGEST_ROWS: Final = 65_536
 """Rows between two stored digests."""
@@ -37,10 +56,25 @@ DIGEST_ROWS: Final = 65_536
 Block = dict[str, "NDArray"]
 """Some rows: an array for each column."""
 
-# Rate and channels are left out: to learn them later does not make other data.
-_CONTENT = tuple(name for name in COLUMNS if name not in ("rate", "channels"))
+# Left out is what does not make other data when it is learnt later, or what the row itself says.
+_CONTENT = tuple(name for name in COLUMNS if name not in ("rate", "channels", "status"))
 _DIGEST_BYTES = 16
-_ROW_END = np.dtype("<i8")
+_END = np.dtype("<i8")
+
+
+class Parts(NamedTuple):
+    """Bytes that belong to rows and lie in other files; all but `num_parts` have shape (P,)."""
+
+    num_parts: NDArray[np.int64]
+    """Parts of each row, shape (K,); those of the first row come first."""
+    field: NDArray[np.int16]
+    """Number of the field among the leaf's."""
+    file: NDArray[np.int32]
+    """Place of the file in the leaf's shard table."""
+    offset: NDArray[np.int64]
+    """First byte in that file."""
+    size: NDArray[np.int64]
+    """Bytes."""
 
 
 class ColumnSpool:
@@ -52,6 +86,8 @@ class ColumnSpool:
         Where the unnamed temporary files are made.
     embed
         Whether rows' bytes are kept too.
+    with_parts
+        Whether rows have parts.
 
     Attributes
     ----------
@@ -59,31 +95,51 @@ class ColumnSpool:
         Rows so far.
     files
         The file of each column, and where `embed` is true of `row` (the rows' bytes, end to end)
-        and `row_end` (0, then where each row ends there).
+        and `row_end` (0, then where each row ends there); with parts also of `part_end` (0, then
+        how many parts the rows up to each have) and of `part_field` and so on, part after part.
     """
 
-    def __init__(self, folder: Path, *, embed: bool) -> None:
-        names = (*COLUMNS, "row", "row_end") if embed else tuple(COLUMNS)
+    def __init__(self, folder: Path, *, embed: bool, with_parts: bool) -> None:
+        names = [*COLUMNS]
+        names += ["row", "row_end"] if embed else []
+        names += [f"part_{name}" for name in ("end", *PART_COLUMNS)] if with_parts else []
         self.num_rows = 0
         self.files: dict[str, IO[bytes]] = {
             name: tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
             for name in names
         }
-        self._row_end = 0
-        if embed:
-            self.files["row_end"].write(bytes(_ROW_END.itemsize))
+        self._ends: dict[str, int] = {"row_end": 0, "part_end": 0}
+        for name in self._ends:
+            if name in self.files:
+                self.files[name].write(bytes(_END.itemsize))
 
-    def append(self, block: Mapping[str, NDArray], data: bytes | None = None) -> None:
-        """Add rows; `data` is their bytes, end to end, where those are embedded."""
+    def append(
+        self,
+        block: Mapping[str, NDArray],
+        data: Sequence[bytes] | None = None,
+        parts: Parts | None = None,
+    ) -> None:
+        """Add rows; `data` has the bytes of each, where those are embedded."""
         for name, dtype in COLUMNS.items():
             self.files[name].write(np.ascontiguousarray(block[name], dtype).data)
-        self.num_rows += len(block["shard"])
+        num_rows = len(block["shard"])
+        self.num_rows += num_rows
         if "row" in self.files:
-            sizes = block["row_size"].astype(_ROW_END)
-            ends = np.cumsum(sizes if data is not None else np.zeros_like(sizes)) + self._row_end
-            self.files["row_end"].write(ends.data)
-            self.files["row"].write(data or b"")
-            self._row_end += len(data or b"")
+            sizes = [0] * num_rows if data is None else list(map(len, data))
+            self._append_ends("row_end", np.array(sizes, _END))
+            self.files["row"].write(b"".join(data or ()))
+        if "part_end" in self.files:
+            self._append_ends(
+                "part_end", np.zeros(num_rows, _END) if parts is None else parts.num_parts
+            )
+            for name, dtype in PART_COLUMNS.items() if parts is not None else ():
+                column = np.ascontiguousarray(getattr(parts, name), dtype)
+                self.files[f"part_{name}"].write(column.data)
+
+    def _append_ends(self, name: str, counts: NDArray[np.int64]) -> None:
+        ends = np.cumsum(counts, dtype=_END) + self._ends[name]
+        self.files[name].write(ends.data)
+        self._ends[name] = int(ends[-1]) if len(ends) else self._ends[name]
 
     def read(self, name: str, start: int, stop: int) -> NDArray:
         """Read some rows of a column."""
@@ -93,6 +149,12 @@ class ColumnSpool:
         values = np.fromfile(file, dtype, stop - start)
         file.seek(0, 2)
         return values
+
+    def size_of(self, name: str) -> int:
+        """Bytes of a file so far."""
+        file = self.files[name]
+        file.flush()
+        return os.fstat(file.fileno()).st_size
 
     def close(self) -> None:
         """Give the temporary files back."""

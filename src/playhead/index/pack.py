@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from playhead.errors import IndexFileError, StaleIndexError
 from playhead.index.columns import COLUMNS, DIGEST_ROWS, prefix_fingerprint
+from playhead.index.pack_groups import Groups, groups_of
+from playhead.index.pack_parts import PartTable
 from playhead.index.pack_table import (
     DIGESTS_KEY,
     LEAVES_KEY,
@@ -29,6 +31,8 @@ from playhead.index.pack_table import (
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from playhead.index.columns import Parts
 
 __all__ = ["LeafPack", "Pack", "PackRef", "PackVersionError", "ShardTable", "open_pack"]
 
@@ -108,7 +112,10 @@ class LeafPack:
     tar : int32
         Index in `shards` of the archive that holds the audio; -1 where the row names a file.
     audio_offset, audio_size : int64
-        Bytes of the audio in that archive; 0 where there is none.
+        Bytes of the audio in that archive; of a row with parts where the first begins, and the
+        bytes of all; 0 where there is neither.
+    status : int16
+        The row's `validation_status` among `entry.statuses`; -1 where it has none.
     """
 
     duration_us: NDArray[np.int64]
@@ -122,6 +129,7 @@ class LeafPack:
     tar: NDArray[np.int32]
     audio_offset: NDArray[np.int64]
     audio_size: NDArray[np.int64]
+    status: NDArray[np.int16]
 
     def __init__(self, pack: Pack, entry: LeafEntry, digests: list[bytes], key: str) -> None:
         self.key = key
@@ -203,6 +211,15 @@ class LeafPack:
             return f"{files}: {n} rows became {self.num_rows}"
         return f"{files}: lengths or places of the first {n} rows differ (now {self.num_rows} rows)"
 
+    def parts(self, rows: NDArray[np.int64]) -> Parts:
+        """Where what belongs to rows lies in other files, row after row."""
+        return self._pack.parts(rows + self.entry.start)
+
+    @cached_property
+    def groups(self) -> Groups | None:
+        """The stretches of rows that are read as one; None where rows are read one by one."""
+        return groups_of(self.entry, self.shard, self.row_offset)
+
     def row_bytes(self, i: int) -> bytes | None:
         """Return the bytes of a row that is embedded in the pack; None where rows are not."""
         return self._pack.row_bytes(self.entry.start + i) if self.entry.embedded else None
@@ -230,6 +247,7 @@ class Pack:
                 message = f"column {name} is not {dtype}"
                 raise ValueError(message)
         self._rows = batch.column("row") if "row" in batch.schema.names else None
+        self._parts = PartTable(batch.column("parts") if "parts" in batch.schema.names else None)
         self._shards = metadata[SHARDS_KEY]
         blob = metadata[DIGESTS_KEY]
         self._digests = [blob[i : i + _DIGEST_BYTES] for i in range(0, len(blob), _DIGEST_BYTES)]
@@ -299,6 +317,19 @@ class Pack:
     def column(self, name: str) -> NDArray[Any]:
         """Return a column of all leaves, end to end."""
         return self._columns[name]
+
+    def parts(self, rows: NDArray[np.int64]) -> Parts:
+        """Return the parts of rows, row after row.
+
+        Raises
+        ------
+        IndexFileError
+            If the pack is damaged.
+        """
+        try:
+            return self._parts.of(rows)
+        except (ValueError, IndexError) as error:
+            raise _damaged(self.path, error) from None
 
     def row_bytes(self, i: int) -> bytes | None:
         """Return an embedded row; None where the pack holds none."""

@@ -30,7 +30,7 @@ __all__ = [
     "encode_shards",
 ]
 
-PACK_VERSION: Final = b"2"
+PACK_VERSION: Final = b"3"
 VERSION_KEY: Final = b"playhead.pack"
 LEAVES_KEY: Final = b"playhead.leaves"
 SHARDS_KEY: Final = b"playhead.shards"
@@ -75,6 +75,14 @@ class LeafEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The options that shaped its columns."""
     dropped: dict[str, int] = {}
     """Rows left out, by reason."""
+    statuses: list[str] = []
+    """The texts that the column `status` counts."""
+    fields: list[str] = []
+    """The fields that parts of rows belong to."""
+    group_ends: list[list[int]] = []
+    """For each manifest of a table, where its stretches that are read as one end, in its rows."""
+    group_bytes: list[list[int]] = []
+    """Their bytes."""
     history: list[Change] = []
     """Rebuilds, oldest first."""
 

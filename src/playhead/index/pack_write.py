@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from playhead.index.columns import COLUMNS, ColumnSpool
+from playhead.index.columns import COLUMNS, PART_COLUMNS, ColumnSpool
 from playhead.index.pack_table import (
     DIGESTS_KEY,
     LEAVES_KEY,
@@ -74,9 +74,28 @@ def write_pack(
             buffers = [None, *(sink.expect(spool.files[name]) for name in ("row_end", "row"))]
             arrays.append(pa.Array.from_buffers(pa.large_binary(), rows, buffers, 0))
             names.append("row")
+        if "part_end" in spool.files:
+            arrays.append(_parts(spool, sink, rows))
+            names.append("parts")
         batch = pa.record_batch(arrays, names=names).replace_schema_metadata(metadata)
         with pa.ipc.new_file(pa.PythonFile(sink, "w"), batch.schema) as out:
             out.write_batch(batch)
+
+
+def _parts(spool: ColumnSpool, sink: _Sink, rows: int) -> pa.Array:
+    count = spool.size_of("part_file") // PART_COLUMNS["file"].itemsize
+    fields = [pa.field(name, pa.from_numpy_dtype(dtype)) for name, dtype in PART_COLUMNS.items()]
+    children = [
+        pa.Array.from_buffers(
+            field.type, count, [None, sink.expect(spool.files[f"part_{name}"])], 0
+        )
+        for name, field in zip(PART_COLUMNS, fields, strict=True)
+    ]
+    values = pa.Array.from_buffers(pa.struct(fields), count, [None], 0, children=children)
+    ends = sink.expect(spool.files["part_end"])
+    return pa.Array.from_buffers(
+        pa.large_list(pa.struct(fields)), rows, [None, ends], 0, children=[values]
+    )
 
 
 class _Sink:

@@ -1,0 +1,56 @@
+"""Byte ranges of many files that are read together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.storage import local
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from playhead.fetch.timings import Timings
+
+__all__ = ["Ranges"]
+
+
+class Ranges:
+    """Byte ranges of many files, gathered from all leaves, then read file by file."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._parts: list[tuple[NDArray[np.int64], ...]] = []
+
+    def number_of(self, path: str) -> int:
+        """The number by which ranges name a file."""
+        return self._numbers.setdefault(path, len(self._numbers))
+
+    def add(
+        self,
+        files: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        """Ask for ranges, each to be put in a place of its own."""
+        self._parts.append((files, offsets, sizes, places))
+
+    def read(self, num_places: int, timings: Timings) -> list[bytes | None]:
+        """Everything asked for, by place."""
+        data: list[bytes | None] = [None] * num_places
+        if not self._parts:
+            return data
+        files, offsets, sizes, places = map(np.concatenate, zip(*self._parts, strict=True))
+        order = np.argsort(files, kind="stable")
+        borders = np.searchsorted(files[order], np.arange(len(self._numbers) + 1)).tolist()
+        for path, number in self._numbers.items():
+            chosen = order[borders[number] : borders[number + 1]]
+            if len(chosen) == 0:
+                continue
+            with timings.reading(path, int(sizes[chosen].sum()), len(chosen)):
+                ranges = local.read_ranges(path, offsets[chosen], sizes[chosen])
+            for place, part in zip(places[chosen].tolist(), ranges, strict=True):
+                data[place] = part
+        return data
