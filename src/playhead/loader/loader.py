@@ -111,6 +111,23 @@ class Loader:
         """How many ranks share each step."""
         return self._topology.world_size
 
+    @property
+    def fetch(self) -> Callable[[MicroBatch], Any]:
+        """What makes a batch of a micro-batch: the same one, however often and wherever it runs."""
+        return self._stream.fetch
+
+    def micro_batches(self) -> Iterator[MicroBatch]:
+        """The micro-batches that the next `iter()` of a fresh loader would begin with.
+
+        Nothing is read or moved: this loader goes on as if nobody had asked.
+        """
+        position = self._fresh_position() if self._restored is None else self._restored
+        run = Run(self._planning, position, self._topology)
+        try:
+            yield from run.batches()
+        finally:
+            run.close()
+
     def __iter__(self) -> Iterator[Any]:
         if self._restored is not None:
             self._begin(self._restored)

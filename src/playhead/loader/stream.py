@@ -82,7 +82,7 @@ class Stream:
     """
 
     def __init__(self, fetch: Callable[[MicroBatch], Any], workers: Workers) -> None:
-        self._fetch = fetch
+        self.fetch = fetch
         self._workers = workers
         self._feed = _Feed()
         self._loader: DataLoader[Any] | None = None
@@ -131,7 +131,7 @@ class Stream:
     def _open(self) -> DataLoader[Any]:
         parallel = self._workers.num_workers > 0
         return DataLoader(
-            _Fetched(self._fetch),
+            _Fetched(self.fetch),
             sampler=self._feed,  # pyright: ignore[reportArgumentType]  (any iterable will do)
             batch_size=None,
             collate_fn=_as_is,
