@@ -82,11 +82,16 @@ class Stream:
     """
 
     def __init__(self, fetch: Callable[[MicroBatch], Any], workers: Workers) -> None:
-        self.fetch = fetch
+        self._fetch = fetch
         self._workers = workers
         self._feed = _Feed()
         self._loader: DataLoader[Any] | None = None
         self._batches: Iterator[Any] | None = None
+
+    @property
+    def fetch(self) -> Callable[[MicroBatch], Any]:
+        """What makes a batch."""
+        return self._fetch
 
     def seek(self, source: Callable[[], Iterator[MicroBatch]]) -> None:
         """Go on with what `source` gives; what is in flight is thrown away."""
@@ -131,7 +136,7 @@ class Stream:
     def _open(self) -> DataLoader[Any]:
         parallel = self._workers.num_workers > 0
         return DataLoader(
-            _Fetched(self.fetch),
+            _Fetched(self._fetch),
             sampler=self._feed,  # pyright: ignore[reportArgumentType]  (any iterable will do)
             batch_size=None,
             collate_fn=_as_is,
