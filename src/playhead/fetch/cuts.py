@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from lhotse import MonoCut, MultiCut, Recording, SupervisionSegment
 from lhotse.audio import AudioSource
+from lhotse.cut import MixedCut
 from lhotse.serialization import deserialize_item
+from lhotse.utils import fastcopy
 
 from playhead.errors import AudioError, ManifestError
 from playhead.fetch.audio import read_header
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
 
     from lhotse.cut import Cut
 
-    from playhead.formats.example import Audio, Example
+    from playhead.formats.example import Audio, Example, Place
 
-__all__ = ["to_cut"]
+__all__ = ["select_channel", "to_cut"]
 
 
-def to_cut(example: Example, sample_rate: int | None, tags: Mapping[str, Any]) -> Cut:
+def to_cut(
+    example: Example,
+    sample_rate: int | None,
+    tags: Mapping[str, Any],
+    channel_selector: int | str | None = None,
+) -> Cut:
     """Make a sample's cut; its audio stays encoded until it is loaded.
 
     A row that is a cut gives that cut. Any other gives a `MonoCut` (a `MultiCut` where several
@@ -38,16 +45,20 @@ def to_cut(example: Example, sample_rate: int | None, tags: Mapping[str, Any]) -
         The rate in Hz that the audio is resampled to when it is loaded; None keeps its own.
     tags
         Become attributes of the cut; they win over what the row says.
+    channel_selector
+        As for `select_channel`; rows of other types have chosen already.
 
     Raises
     ------
     AudioError
-        If the audio's header cannot be read.
+        If the audio's header cannot be read, or it has no such channel.
     ManifestError
-        If the row is a cut that Lhotse refuses.
+        If the row is a cut that Lhotse refuses, or does not say its channel.
     """
     if example.cut_data is not None:
         cut = _deserialized(example)
+        if channel_selector is not None:
+            cut = select_channel(cut, channel_selector, example.place)
     elif example.audio is not None:
         cut = _around(example.audio, example)
     else:
@@ -57,6 +68,59 @@ def to_cut(example: Example, sample_rate: int | None, tags: Mapping[str, Any]) -
     for name, value in tags.items():
         setattr(cut, name, value)
     return cut if sample_rate is None else resample_cut(cut, sample_rate)
+
+
+def select_channel(cut: Any, selector: int | str, place: Place) -> Cut:
+    """Keep one channel of a cut; the cut keeps its id.
+
+    Supervisions of other channels are dropped, as Lhotse does.
+
+    Parameters
+    ----------
+    cut
+        A cut of one channel or several.
+    selector
+        The channel's index in the cut, from 0, or the custom field that holds it.
+    place
+        For messages.
+
+    Raises
+    ------
+    AudioError
+        If the cut has no such channel.
+    ManifestError
+        If it has no such field, or no index in it.
+    """
+    index: Any = selector
+    if isinstance(selector, str):
+        custom: Mapping[str, Any] = getattr(cut, "custom", None) or {}
+        if selector not in custom:
+            raise ManifestError(
+                f"the cut has no custom field {selector!r}, which channel_selector names",
+                where=str(place),
+                fix="Add the field, or give channel_selector an index",
+            )
+        index = custom[selector]
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise ManifestError(
+            f"the channel is {index!r}", where=str(place), fix="Write the channel's index, from 0"
+        )
+    if not 0 <= index < cut.num_channels:
+        raise AudioError(
+            f"the cut has {cut.num_channels} channels and channel {index} is wanted",
+            where=str(place),
+            fix="Count channels from 0 in channel_selector",
+        )
+    return _one_channel(cut, index)
+
+
+def _one_channel(cut: Cut, index: int) -> Cut:
+    if isinstance(cut, MultiCut):
+        return cut.with_channels(cut.channel[index]).with_id(cut.id)
+    if isinstance(cut, MixedCut):
+        tracks = [fastcopy(track, cut=_one_channel(track.cut, index)) for track in cut.tracks]
+        return fastcopy(cut, tracks=tracks)
+    return cut
 
 
 def _deserialized(example: Example) -> Cut:

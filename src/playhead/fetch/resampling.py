@@ -15,10 +15,11 @@ from lhotse.augmentation.torchaudio import get_or_create_resampler
 
 if TYPE_CHECKING:
     import numpy as np
+    from lhotse import Recording
     from lhotse.cut import Cut
     from numpy.typing import NDArray
 
-__all__ = ["Resample", "resample", "resample_cut"]
+__all__ = ["Resample", "resample", "resample_cut", "with_own_kernel"]
 
 _LHOTSE_CAN = any(find_spec(name) is not None for name in ("torchaudio", "scipy"))
 
@@ -47,14 +48,18 @@ def resample_cut(cut: Cut, sample_rate: int) -> Cut:
     resampled = cut.resample(sample_rate)
     if not _LHOTSE_CAN:
         for part in getattr(resampled, "tracks", None) or [resampled]:
-            _use_kernel(getattr(part, "cut", part))
+            recording: Any = getattr(getattr(part, "cut", part), "recording", None)
+            if recording is not None:
+                with_own_kernel(recording)
     return resampled
 
 
-def _use_kernel(cut: Any) -> None:
-    recording: Any = getattr(cut, "recording", None)
-    for place, transform in enumerate(getattr(recording, "transforms", None) or ()):
-        if type(transform) is LhotseResample:
-            recording.transforms[place] = Resample(
+def with_own_kernel(recording: Recording) -> Recording:
+    """Return the recording; where Lhotse cannot resample, its transforms are exchanged for ours."""
+    transforms: list[Any] = recording.transforms or []
+    for place, transform in enumerate(transforms):
+        if type(transform) is LhotseResample and not _LHOTSE_CAN:
+            transforms[place] = Resample(
                 transform.source_sampling_rate, transform.target_sampling_rate
             )
+    return recording

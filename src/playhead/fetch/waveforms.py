@@ -43,17 +43,21 @@ def waveform(example: Example, sample_rate: int | None) -> tuple[NDArray[np.floa
     AudioError
         If it cannot be decoded or has none.
     """
-    if example.audio is not None:
+    cut = example.cut
+    if cut is None and example.audio is not None:
         return decode(example.audio, sample_rate, example.place)
-    if example.cut_data is None:
+    if cut is None and example.cut_data is None:
         raise AudioError(
             "the sample has no audio", where=str(example.place), fix="Use a dataset that needs none"
         )
-    from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - imports Lhotse, 2 s
+    from playhead.fetch.backend import quick_audio_backend  # noqa: PLC0415 - imports Lhotse, 2 s
+    from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - same
 
-    cut = to_cut(example, sample_rate, {})
+    if cut is None:
+        cut = to_cut(example, sample_rate, {})
     try:
-        samples: Any = cut.load_audio()
+        with quick_audio_backend():
+            samples: Any = cut.load_audio()
     except Exception as error:
         raise AudioError(
             f"Lhotse cannot load the cut: {type(error).__name__}: {str(error).splitlines()[0]}",
@@ -95,7 +99,7 @@ def pad_waveforms(
     lengths = np.zeros(len(examples), np.int64)
     rates = np.zeros(len(examples), np.int64)
     for index, example in enumerate(examples):
-        if example.audio is None:
+        if example.audio is None or example.cut is not None:
             loaded[index], rates[index] = _single(example, sample_rate)
             lengths[index] = len(loaded[index])
         else:
@@ -106,7 +110,7 @@ def pad_waveforms(
     rows = audio.numpy()
     facts = zip(examples, rows, lengths.tolist(), rates.tolist(), strict=True)
     for index, (example, row, length, rate) in enumerate(facts):
-        if example.audio is None:
+        if example.audio is None or example.cut is not None:
             row[:length] = loaded[index]
         else:
             decode_into(row[:length], example.audio, rate, example.place)
