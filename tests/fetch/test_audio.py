@@ -280,7 +280,7 @@ def test_an_error_of_the_disk_that_stays_is_raised(tmp_path, monkeypatch):
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "pread", fail)
-    monkeypatch.setattr("playhead.storage.local._PAUSES", (0.0,))
+    monkeypatch.setattr("playhead.storage.retries.PAUSES", (0.0,))
     with pytest.raises(OSError, match=r"a\.wav") as caught:
         decode(Audio(source=str(path), duration=0.9), None, PLACE)
     assert caught.value.errno == errno.EIO

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.errors import DataError, SourceNotFoundError
-from playhead.storage import local
+from playhead.storage import local, retries
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def calls(monkeypatch):
 @pytest.fixture
 def naps(monkeypatch):
     slept = []
-    monkeypatch.setattr(local.time, "sleep", slept.append)
+    monkeypatch.setattr(retries.time, "sleep", slept.append)
     return slept
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
-import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from playhead.errors import DataError, SourceNotFoundError
+from playhead.storage.retries import with_retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,23 +21,6 @@ __all__ = ["MERGE_GAP", "read_ranges", "size"]
 
 MERGE_GAP = 32 * 1024
 """Bytes between two ranges up to which one read is cheaper than two."""
-
-# 0.1 + 0.4 + 1.6 + 6.4 s: longer than the hiccups of network file systems, shorter than patience.
-_PAUSES = (0.1, 0.4, 1.6, 6.4)
-_TRANSIENT = frozenset(
-    {
-        errno.EAGAIN,
-        errno.EINTR,
-        errno.EIO,
-        errno.ESTALE,
-        errno.ETIMEDOUT,
-        errno.ECONNRESET,
-        errno.ENETDOWN,
-        errno.ENETUNREACH,
-        errno.EHOSTDOWN,
-        errno.EHOSTUNREACH,
-    }
-)
 
 Result = TypeVar("Result")
 
@@ -191,29 +173,11 @@ def _read(path: str, offset: int, count: int) -> bytes:
 
 
 def _with_retries(path: str, act: Callable[[], Result]) -> Result:
-    for pause in _PAUSES:
-        try:
-            return act()
-        except OSError as error:
-            _forget_or_raise(path, error)
-            if not _is_transient(error):
-                raise
-        time.sleep(pause)
-    try:
-        return act()
-    except OSError as error:
-        _forget_or_raise(path, error)
-        said = f"{error.strerror} (tried {len(_PAUSES) + 1} times)"
-        raise OSError(error.errno, said, path) from error
+    def forget(error: OSError) -> None:
+        _descriptors.forget(path)
+        if isinstance(error, FileNotFoundError):
+            raise SourceNotFoundError(
+                "the file does not exist", where=path, fix="Restore it, or correct the path"
+            ) from None
 
-
-def _forget_or_raise(path: str, error: OSError) -> None:
-    _descriptors.forget(path)
-    if isinstance(error, FileNotFoundError):
-        raise SourceNotFoundError(
-            "the file does not exist", where=path, fix="Restore it, or correct the path"
-        ) from None
-
-
-def _is_transient(error: OSError) -> bool:
-    return error.errno in _TRANSIENT or isinstance(error, TimeoutError)
+    return with_retries(act, path=path, on_error=forget)
