@@ -127,6 +127,7 @@ NEMO = {
     "compression_enable_for_custom_fields": False,
 }
 OURS = {
+    "bad_samples": "bad_samples.jsonl",
     "micro_batches_per_step": None,
     "oversize": "alone",
     "locality": None,
@@ -281,38 +282,16 @@ def test_bins_or_sizes_switch_bucketing_on():
 
 
 SWITCHED_ON = {
-    "shar_path": "shar",
-    "fault_tolerant_audio_loading": True,
-    "max_open_streams": 8,
     "multi_config": True,
     "use_packed_sequence_sampling": True,
-    "prompt_format": "canary",
     "use_multimodal_sampling": True,
     "audio_token_estimator": {"preprocessor": {}},
     "batch_tokens": 100,
     "cut_text_into_windows_tokens": 10,
-    "min_tps": 0.1,
-    "max_tps": [10, 20],
     "min_tokens": 3,
     "max_tokens": 100,
     "min_tpt": 0.333,
     "max_tpt": 5,
-    "max_cer": 0.3,
-    "min_context_speaker_similarity": 0.6,
-    "excluded_speaker_ids": ["a"],
-    "keep": "all",
-    "metadata_only": True,
-    "slice_length": 10,
-    "noise_path": "noise.json",
-    "perturb_speed": True,
-    "concatenate_samples": True,
-    "truncate_duration": 10,
-    "cut_into_windows_duration": 10,
-    "rir_enabled": True,
-    "pad_min_duration": 1,
-    "lowpass_enabled": True,
-    "compression_enabled": True,
-    "clipping_enabled": True,
 }
 
 
@@ -353,9 +332,19 @@ def test_values_and_details_that_switch_nothing_on(section):
     assert notes_of(**section) == []
 
 
-def test_two_dimensional_bins_are_not_supported_yet():
-    with pytest.raises(NotSupportedError, match="Two-dimensional"):
-        read(bucket_duration_bins=[[1, 2], [3, 4]])
+def test_two_dimensional_bins():
+    bins = [[5, 10], [5, 20], [10, 20]]
+    options = read(bucket_duration_bins=bins, bucket_batch_size=[8, 4, 2], max_tps=[9, 9, 8.5])
+    assert options.bucket_duration_bins == ((5.0, 10.0), (5.0, 20.0), (10.0, 20.0))
+    assert options.use_bucketing
+    assert options.max_tps == (9.0, 9.0, 8.5)
+    with pytest.raises(ConfigError, match="not ascending"):
+        read(bucket_duration_bins=[[5, 20], [5, 10]], bucket_batch_size=[8, 4])
+    with pytest.raises(ConfigError, match="3 numbers and `bucket_duration_bins` 2"):
+        read(bucket_duration_bins=bins[:2], bucket_batch_size=[8, 4, 2])
+    for wrong in ([[5, 10], 20], [[5, 10, 3], [6, 11, 3]], [[5], [6]], [[5, 0], [6, 1]]):
+        with pytest.raises(ConfigError, match="bucket_duration_bins"):
+            read(bucket_duration_bins=wrong, bucket_batch_size=[8, 4])
 
 
 def test_options_without_a_meaning_are_said_once():

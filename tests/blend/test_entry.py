@@ -65,8 +65,6 @@ UNBUILT = [
     "multimodal_conversation",
     "share_gpt",
     "share_gpt_webdataset",
-    "lhotse_shar",
-    "parquet",
     "s2s_duplex_overlap_as_s2s_duplex",
     "lhotse_magpietts_data_as_continuation",
     "s2s_duplex_reverse_role",
@@ -97,7 +95,10 @@ def test_types_that_are_not_built_yet_are_refused_by_name(type_):
         ({"type": "nemoo"}, "type 'nemoo' is not known .* Write `nemo`"),
         ({"type": "lhoste"}, "type 'lhoste' is not known .* Write `lhotse`"),
         ({"type": "share-gpt"}, "type 'share-gpt' is not known .* Write `share_gpt`"),
-        ({"type": "webdataset"}, "is not known .* Use one of group, lhotse, nemo, nemo_tarred"),
+        (
+            {"type": "webdataset"},
+            "is not known .* Use one of group, lhotse, lhotse_concat, lhotse_shar",
+        ),
         ({"type": 5}, "type 5 is not known"),
         ({"type": ["nemo"]}, r"type \['nemo'\] is not known"),
         ("more.yaml", 'entry of a blend is "more.yaml", and has to be a mapping'),
@@ -132,12 +133,9 @@ def test_impossible_entries(entry, said):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("slice_length", 10),
-        ("max_open_streams", 5),
-        ("metadata_only", True),
-        ("shar_path", "x"),
-        ("perturb_speed", True),
-        ("extra_fields", [{"type": "text_iter"}]),
+        ("use_multimodal_sampling", True),
+        ("batch_tokens", 100),
+        ("multi_config", True),
     ],
 )
 def test_options_that_are_not_built_yet_are_refused_by_name(key, value):
@@ -268,6 +266,65 @@ def test_options_of_a_section_are_remarked_once():
     said = "options that have no effect in an entry, but in its section: shuffle, max_duration"
     assert remarks.notes() == [said]
     assert Remarks().notes() == []
+
+
+LINES = {"type": "text_iter", "name": "extra", "path": "lines.txt"}
+
+
+def test_extra_fields():
+    entry = read({**NEMO, "extra_fields": [LINES, {**LINES, "type": "text_sample", "name": "b"}]})
+    assert [(f.type, f.name, f.path) for f in entry.extra_fields] == [
+        ("text_iter", "extra", "lines.txt"),
+        ("text_sample", "b", "lines.txt"),
+    ]
+    for wrong in (
+        [{"type": "text_iter"}],
+        LINES,
+        [{**LINES, "type": "audio"}],
+        [{**LINES, "x": 1}],
+    ):
+        with pytest.raises(ConfigError, match=r"extra fields .* have no known form"):
+            read({**NEMO, "extra_fields": wrong})
+
+
+def test_shar_in_all_its_forms():
+    for spec in ("folder", ["a", "b"], [["a", 2], ["b", 1]]):
+        assert read({"type": "lhotse_shar", "shar_path": spec}).specs == {"shar": spec}
+    fields = {"recording": "recording.{0..1}.tar", "cuts": "cuts.{0..1}.jsonl"}
+    specs = read({"type": "lhotse_shar", "shar_path": fields}).specs
+    assert specs == fields
+    assert next(iter(specs)) == "cuts"
+    with pytest.raises(ConfigError, match="names recording and not the cuts"):
+        read({"type": "lhotse_shar", "shar_path": {"recording": "r.tar"}})
+
+
+def test_the_options_of_one_type_alone():
+    entry = read({"type": "parquet", "manifest_filepath": "a.parquet", "audio_field": "wav"})
+    assert entry.own == {
+        "audio_field": "wav",
+        "duration_field": "duration",
+        "id_field": "id",
+        "sampling_rate": None,
+    }
+    assert entry.specs == {"parquet": "a.parquet"}
+    assert entry.labels == {}
+    with pytest.raises(UnknownOptionError, match="audio_feild"):
+        read({"type": "parquet", "manifest_filepath": "a.parquet", "audio_feild": "wav"})
+
+
+def test_concatenation():
+    inner = [NEMO]
+    entry = read({"type": "lhotse_concat", "max_duration": 2.5, "input_cfg": inner})
+    assert (entry.concatenation.max_duration, entry.concatenation.gap) == (2.5, 0.0)
+    assert entry.children == inner
+    direct = read({"type": "lhotse_concat", "max_duration": 5, "gap": 0.5, "cuts_path": "c.jsonl"})
+    assert direct.children == [{"type": "lhotse", "cuts_path": "c.jsonl"}]
+    assert direct.specs == {}
+    for wrong in ({}, {"max_duration": 0}, {"max_duration": "x"}, {"max_duration": 5, "gap": -1}):
+        with pytest.raises(ConfigError, match=r"max_duration|gap"):
+            read({"type": "lhotse_concat", "input_cfg": inner, **wrong})
+    with pytest.raises(ConfigError, match="names no data"):
+        read({"type": "lhotse_concat", "max_duration": 5})
 
 
 @given(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from playhead.blend import Blend, Leaf, LeafOptions, read_blend
+from playhead.blend.leaf import Concatenation
 from playhead.blend.weights import UNIT
 from playhead.errors import (
     ConfigError,
@@ -732,3 +733,64 @@ def test_thousands_of_entries_take_no_time(write):
     start = time.process_time()
     assert len(read_blend(path, data_blend_dir="/d").leaves) == 4000
     assert time.process_time() - start < 10
+
+
+def test_leaves_of_the_further_types(tmp_path):
+    (tmp_path / "lines.txt").write_text("a\n")
+    path = tmp_path / "blend.yaml"
+    path.write_text(
+        """
+- type: lhotse_shar
+  shar_path: [[/data/a, 3], [/data/b, 1]]
+  slice_length: 5
+- type: parquet
+  manifest_filepath: [/data/x.parquet, /data/y.parquet]
+  id_field: key
+- type: lhotse_concat
+  max_duration: 2.5
+  gap: 0.5
+  name: joined
+  tags: {task: long}
+  input_cfg:
+  - type: nemo
+    manifest_filepath: /data/m.json
+    slice_length: 5
+    extra_fields: [{type: text_iter, name: more, path: lines.txt}]
+"""
+    )
+    blend = read_blend(path, overrides={"batch_size": 1})
+    a, b, parquet, joined = blend.leaves
+    assert (a.type, dict(a.paths), a.options.slice_length) == (
+        "lhotse_shar",
+        {"shar": ("/data/a",)},
+        5,
+    )
+    assert a.weight == 3 * b.weight
+    assert parquet.paths == {"parquet": ("/data/x.parquet", "/data/y.parquet")}
+    assert parquet.own["id_field"] == "key"
+    assert joined.concatenation == Concatenation(max_duration=2.5, gap=0.5)
+    assert joined.tags == {"task": "long"}
+    # A manifest of plain files has no shards to take slices of.
+    assert joined.options.slice_length is None
+    assert [field.path for field in joined.extra_fields] == [str(tmp_path / "lines.txt")]
+    assert parquet.concatenation is None
+    assert not blend.finite
+
+
+@pytest.mark.parametrize(
+    ("entry", "finite"),
+    [
+        ({"type": "lhotse_shar", "shar_path": "/data/a"}, False),
+        ({"type": "parquet", "manifest_filepath": "/data/a.parquet"}, False),
+        ({"type": "lhotse_concat", "max_duration": 5, "cuts_path": "/data/c.jsonl"}, True),
+    ],
+)
+def test_what_of_the_further_types_ends(entry, finite):
+    assert read_blend([entry], overrides={"batch_size": 1}).finite is finite
+    assert read_blend({"input_cfg": [entry], "batch_size": 1, "metadata_only": True}).finite
+
+
+def test_a_section_may_name_shar_itself():
+    blend = read_blend({"shar_path": "/data/a", "cuts_path": "/data/c.jsonl", "batch_size": 1})
+    assert [leaf.type for leaf in blend.leaves] == ["lhotse_shar"]
+    assert any("shar_path of config wins over cuts_path" in note for note in blend.notes)

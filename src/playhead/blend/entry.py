@@ -6,19 +6,24 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from playhead.blend.leaf import Concatenation, ExtraField
 from playhead.blend.section import INPUTS
+from playhead.blend.types import InputType, declared, type_names
 from playhead.config import STATUS
 from playhead.config.keys import nearest, refuse_misspelt
 from playhead.config.read import convert_option, refuse_unbuilt, without_missing
+from playhead.config.values import MISSING
 from playhead.errors import ConfigError, NotSupportedError
 
 if TYPE_CHECKING:
     from playhead.config import Spot
 
-__all__ = ["CASCADED", "GROUP", "Entry", "Remarks", "read_entry"]
+__all__ = ["CASCADED", "CONCATENATED", "GROUP", "Entry", "Remarks", "read_entry"]
 
 GROUP = "group"
 """The type of entries that hold entries."""
+CONCATENATED = "lhotse_concat"
+"""The type of entries whose rows are joined into longer samples."""
 CASCADED = (
     "channel_selector",
     "fault_tolerant_audio_loading",
@@ -29,29 +34,21 @@ CASCADED = (
     "indexes_root",
     "input_sampling_rate",
     "lang_field",
+    "slice_length",
     "text_field",
 )
 """The options of a section that its entries inherit and may override."""
 _COMMON = ("extra_fields", "name", "tags", "type", "weight")
-# Role to key, for each type that works; the first role is the main one.
-_INPUTS = {
-    "nemo": {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"},
-    "nemo_tarred": {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"},
-    "lhotse": {"cuts": "cuts_path"},
-}
 _UNBUILT = frozenset(
     {
         "lhotse_as_conversation",
-        "lhotse_concat",
         "lhotse_magpietts_data_as_continuation",
-        "lhotse_shar",
         "materialized_sft_messages",
         "multi_speaker_simulator",
         "multimodal_conversation",
         "nemo_sft_jsonl",
         "nemo_tarred_to_duplex",
         "nemotron_text_converation",
-        "parquet",
         "s2s_as_conversation",
         "s2s_duplex_overlap_as_s2s_duplex",
         "s2s_duplex_reverse_role",
@@ -63,7 +60,6 @@ _UNBUILT = frozenset(
         "txt_pair",
     }
 )
-_TYPES = frozenset({GROUP, *_INPUTS})
 # Further options that say something of one entry, though nothing here depends on them yet.
 _UNUSED = (
     "audio_locator_tag",
@@ -71,10 +67,10 @@ _UNUSED = (
     "max_open_streams",
     "metadata_only",
     "skip_missing_manifest_entries",
-    "slice_length",
     "token_equivalent_duration",
 )
 _KNOWN = frozenset({*_COMMON, *CASCADED, *INPUTS, *_UNUSED, "reweight_temperature"})
+_NO_TYPE = InputType(name=GROUP, inputs={})
 
 
 @dataclass(slots=True)
@@ -116,6 +112,12 @@ class Entry:
     """The entries of a group."""
     specs: dict[str, Any]
     """Role to the paths that it declares, in the form that it has them."""
+    own: dict[str, Any]
+    """The options that only its type has."""
+    extra_fields: tuple[ExtraField, ...]
+    """Fields that text files add to its rows."""
+    concatenation: Concatenation | None
+    """How its rows are joined; None where they are not."""
 
 
 def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
@@ -145,22 +147,23 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
         )
     entry = without_missing(cast("dict[str, Any]", given))
     type_ = _type_of(entry, where)
-    unknown = [key for key in entry if key not in STATUS and key not in _KNOWN]
-    refuse_misspelt(unknown, _KNOWN, where, strict=remarks.strict)
+    kind = declared(type_) or _NO_TYPE
+    own = {key: entry.pop(key, default) for key, default in kind.own.items()}
+    joined = _concatenation(entry, where) if type_ == CONCATENATED else None
+    known = _KNOWN.union(kind.inputs.values(), kind.own)
+    unknown = [key for key in entry if key not in STATUS and key not in known]
+    refuse_misspelt(unknown, known, where, strict=remarks.strict)
     options = {
         key: convert_option(key, value, where) for key, value in entry.items() if key in STATUS
     }
     # A loader's tolerance wins over an entry's, so that is looked at later.
     refuse_unbuilt({k: v for k, v in options.items() if k != "fault_tolerant_audio_loading"}, where)
-    if entry.get("extra_fields"):
-        raise NotSupportedError(
-            "the option `extra_fields` is not supported yet",
-            where=str(where.at("extra_fields")),
-            fix="Put the fields into the manifest",
-        )
-    remarks.misplaced |= dict.fromkeys(key for key in options if key not in _KNOWN)
-    children = options.pop("input_cfg", None) if type_ == GROUP else None
-    specs = _roles(type_, options, where)
+    remarks.misplaced |= dict.fromkeys(key for key in options if key not in known)
+    children = options.pop("input_cfg", None) if type_ in (GROUP, CONCATENATED) else None
+    if type_ == CONCATENATED and children is None:
+        children = _inner(options, where)
+    given_paths = {**{key: entry[key] for key in entry if key not in STATUS}, **options}
+    specs = _roles(kind, type_, given_paths, where)
     return Entry(
         type="nemo_tarred" if "tar" in specs else type_,
         name=_name(entry, where),
@@ -171,34 +174,39 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
         temperature=options.get("reweight_temperature"),
         children=children,
         specs=specs,
+        own=own,
+        extra_fields=_extra_fields(entry, where),
+        concatenation=joined,
     )
 
 
 def _type_of(entry: dict[str, Any], where: Spot) -> str:
     type_ = entry.get("type")
-    if isinstance(type_, str) and type_ in _TYPES:
+    types = type_names() | {GROUP, CONCATENATED}
+    if isinstance(type_, str) and type_ in types:
         return type_
     if isinstance(type_, str) and type_ in _UNBUILT:
         raise NotSupportedError(
             f"the input type `{type_}` is not supported yet",
             where=str(where.at("type")),
-            fix=f"Use one of {', '.join(sorted(_TYPES))}",
+            fix=f"Use one of {', '.join(sorted(types))}",
         )
     if type_ is None:
         typed = nearest("type", frozenset(entry)) if entry else None
         hint = f"Write `type` for `{typed}`" if typed else "Give it one, such as `nemo`"
         raise ConfigError("an entry of a blend has no type", where=str(where), fix=hint)
-    meant = nearest(str(type_), _TYPES | _UNBUILT)
+    meant = nearest(str(type_), types | _UNBUILT)
     raise ConfigError(
         f"the input type {type_!r} is not known",
         where=str(where.at("type")),
-        fix=f"Write `{meant}`" if meant else f"Use one of {', '.join(sorted(_TYPES))}",
+        fix=f"Write `{meant}`" if meant else f"Use one of {', '.join(sorted(types))}",
     )
 
 
-def _roles(type_: str, options: dict[str, Any], where: Spot) -> dict[str, Any]:
-    specs = {key: options[key] for key in INPUTS if options.get(key) is not None}
-    roles = _INPUTS.get(type_, {})
+def _roles(kind: InputType, type_: str, entry: dict[str, Any], where: Spot) -> dict[str, Any]:
+    roles = kind.inputs
+    keys = dict.fromkeys((*INPUTS, *roles.values()))
+    specs = {key: entry[key] for key in keys if entry.get(key) not in (None, MISSING)}
     foreign = [key for key in specs if key not in roles.values()]
     if foreign:
         raise ConfigError(
@@ -206,13 +214,80 @@ def _roles(type_: str, options: dict[str, Any], where: Spot) -> dict[str, Any]:
             where=str(where.at(foreign[0])),
             fix="Correct the type, or remove the key",
         )
-    needed = [key for role, key in roles.items() if role != "tar" or type_ == "nemo_tarred"]
-    for key in needed:
-        if key not in specs:
+    for role, key in roles.items():
+        if role not in kind.optional and key not in specs:
             raise ConfigError(
                 f"an entry of type `{type_}` has no `{key}`", where=str(where), fix=f"Add `{key}`"
             )
-    return {role: specs[key] for role, key in roles.items() if key in specs}
+    found = {role: specs[key] for role, key in roles.items() if key in specs}
+    return _by_field(found["shar"], where) if isinstance(found.get("shar"), dict) else found
+
+
+def _by_field(shards: dict[str, Any], where: Spot) -> dict[str, Any]:
+    """The roles of `{field: shards}`, the cuts first."""
+    if "cuts" not in shards:
+        raise ConfigError(
+            f"`shar_path` names {', '.join(map(str, shards)) or 'no field'} and not the cuts",
+            where=str(where.at("shar_path")),
+            fix="Add `cuts`, the manifests that the other fields belong to",
+        )
+    return {"cuts": shards["cuts"], **shards}
+
+
+def _concatenation(entry: dict[str, Any], where: Spot) -> Concatenation:
+    values: dict[str, float] = {}
+    for key, least in (("max_duration", 0.001), ("gap", 0.0)):
+        value = entry.pop(key, None)
+        if value is None and key == "gap":
+            continue
+        number = convert_option("max_duration", value, where.at(key)) if value is not None else None
+        if not isinstance(number, float) or not least <= number < float("inf"):
+            raise ConfigError(
+                f"`{key}` of `{CONCATENATED}` is {_shown(value)}, and has to be a number of seconds"
+                f" of at least {least:g}",
+                where=str(where.at(key)),
+                fix="Give the longest joined sample as max_duration, the silence between as gap",
+            )
+        values[key] = number
+    return Concatenation(**values)
+
+
+def _inner(options: dict[str, Any], where: Spot) -> list[dict[str, Any]]:
+    """The one entry of a concatenation that names its files itself."""
+    for type_, key in (
+        ("lhotse_shar", "shar_path"),
+        ("lhotse", "cuts_path"),
+        ("nemo", "manifest_filepath"),
+    ):
+        if options.get(key) is not None:
+            keys = (key, "tarred_audio_filepaths") if type_ == "nemo" else (key,)
+            return [{"type": type_, **{name: options.pop(name, None) for name in keys}}]
+    raise ConfigError(
+        f"an entry of type `{CONCATENATED}` names no data",
+        where=str(where),
+        fix="Add `input_cfg`, `cuts_path`, `shar_path` or `manifest_filepath`",
+    )
+
+
+def _extra_fields(entry: dict[str, Any], where: Spot) -> tuple[ExtraField, ...]:
+    given = entry.get("extra_fields")
+    if not given:
+        return ()
+    try:
+        fields = tuple(ExtraField(**item) for item in given)
+        texts: list[Any] = [text for item in fields for text in (item.name, item.path)]
+        good = all(isinstance(text, str) and text for text in texts) and all(
+            item.type in ("text_iter", "text_sample") for item in fields
+        )
+    except TypeError:
+        fields, good = (), False
+    if not good:
+        raise ConfigError(
+            f"the extra fields {_shown(given)} have no known form",
+            where=str(where.at("extra_fields")),
+            fix="List {type: text_iter, name: …, path: …}; text_sample is the other type",
+        )
+    return fields
 
 
 def _name(entry: dict[str, Any], where: Spot) -> str | None:

@@ -11,6 +11,7 @@ from playhead.blend.weights import shares, temperatures
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from playhead.blend.leaf import Concatenation, ExtraField
     from playhead.blend.sources import Source
     from playhead.config import Spot
 
@@ -29,6 +30,8 @@ class Branch:
     """What people call its data by."""
     names: tuple[str, ...] = ()
     """Names of the groups, the outermost first."""
+    concatenation: Concatenation | None = None
+    """How rows are joined into samples; None where they are not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +50,10 @@ class Twig:
     """The name that its entry gives it."""
     where: Spot
     """Its entry."""
+    own: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The options that only its type has."""
+    extra_fields: tuple[ExtraField, ...] = ()
+    """Fields that text files add to its rows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,7 @@ from playhead.blend.leaf import Leaf, LeafOptions
 from playhead.blend.mixture import Twig, spread
 from playhead.blend.section import Section, find_section
 from playhead.blend.tree import plant
+from playhead.blend.types import declared
 from playhead.blend.weights import temperatures, whole_weight
 from playhead.blend.yaml_loader import refuse_circles
 from playhead.blend.yaml_tree import YamlTree, load_tree
@@ -98,7 +99,7 @@ def read_blend(
     if finite and any(share * len(twigs) != 1 for _, share in twigs):
         notes.append("a pass that ends takes every sample once: weights mean nothing to it")
     return Blend(
-        leaves=_leaves(twigs),
+        leaves=_leaves(twigs, options),
         options=options,
         section=found.name,
         finite=finite,
@@ -184,6 +185,7 @@ def _entries(options: Options, where: Spot, notes: list[str]) -> tuple[Any, tupl
     """The entries of a section and the way to them in it; a flat form is one entry."""
     forms = {
         "input_cfg": options.input_cfg,
+        "shar_path": options.shar_path,
         "cuts_path": options.cuts_path,
         "manifest_filepath": options.manifest_filepath,
     }
@@ -192,12 +194,14 @@ def _entries(options: Options, where: Spot, notes: list[str]) -> tuple[Any, tupl
         raise ConfigError(
             "no data are named",
             where=str(where),
-            fix="Set input_cfg, manifest_filepath or cuts_path",
+            fix="Set input_cfg, manifest_filepath, cuts_path or shar_path",
         )
     if len(given) > 1:
         notes.append(f"{given[0]} of {where} wins over {' and '.join(given[1:])}")
     if given[0] == "input_cfg":
         return options.input_cfg, ("input_cfg",)
+    if given[0] == "shar_path":
+        return {"type": "lhotse_shar", "shar_path": options.shar_path}, ()
     if given[0] == "cuts_path":
         return {"type": "lhotse", "cuts_path": options.cuts_path}, ()
     entry = {
@@ -208,7 +212,7 @@ def _entries(options: Options, where: Spot, notes: list[str]) -> tuple[Any, tupl
     return entry, ()
 
 
-def _leaves(twigs: Sequence[tuple[Twig, Fraction]]) -> tuple[Leaf, ...]:
+def _leaves(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple[Leaf, ...]:
     keys = _keys([twig for twig, _ in twigs])
     names = [_shown(twig) for twig, _ in twigs]
     count = Counter(names)
@@ -219,7 +223,10 @@ def _leaves(twigs: Sequence[tuple[Twig, Fraction]]) -> tuple[Leaf, ...]:
             type=twig.type,
             weight=whole_weight(share),
             paths=twig.source.paths,
-            options=_leaf_options(twig),
+            options=_leaf_options(twig, options),
+            own=twig.own,
+            extra_fields=twig.extra_fields,
+            concatenation=twig.branch.concatenation,
             tags=twig.branch.tags,
             labels=twig.branch.labels,
         )
@@ -263,7 +270,7 @@ def _shown(twig: Twig) -> str:
     return "/".join((*twig.branch.names, twig.name or called or twig.source.first))
 
 
-def _leaf_options(twig: Twig) -> LeafOptions:
+def _leaf_options(twig: Twig, section: Options) -> LeafOptions:
     options = twig.branch.options
     pack = options["index_pack"]
     if pack is not None and not options["indexed"]:
@@ -280,11 +287,20 @@ def _leaf_options(twig: Twig) -> LeafOptions:
         index_pack=pack and str(Path(options["index_pack_root"] or ".").absolute() / pack),
         input_sampling_rate=options["input_sampling_rate"],
         channel_selector=options["channel_selector"],
+        # Files that are read row by row have no shards to take slices of.
+        slice_length=options["slice_length"] if _is_stream(twig) else None,
+        cache_bytes=section.cache_bytes,
     )
 
 
+def _is_stream(twig: Twig) -> bool:
+    """Whether a source repeats even where it stands alone, as those that lie in tars do."""
+    kind = declared(twig.type)
+    return "tar" in twig.source.paths or (kind is not None and kind.is_stream)
+
+
 def _is_finite(options: Options, section: Section, twigs: Sequence[Twig]) -> bool:
-    if options.force_finite or section.is_evaluation:
+    if options.force_finite or options.metadata_only or section.is_evaluation:
         return True
     ending = [twig for twig in twigs if twig.branch.options["force_finite"]]
     if ending and len(ending) < len(twigs):
@@ -296,4 +312,4 @@ def _is_finite(options: Options, section: Section, twigs: Sequence[Twig]) -> boo
     if ending:
         return True
     alone = len(twigs) == 1 and not twigs[0].source.is_listed
-    return alone and "tar" not in twigs[0].source.paths
+    return alone and not _is_stream(twigs[0])

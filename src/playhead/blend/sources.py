@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playhead.config import Spot
 
-__all__ = ["Source", "sources_of"]
+__all__ = ["Source", "located", "sources_of"]
 
 _KEY_BYTES = 8
 
@@ -133,7 +133,7 @@ def _source(
     text = json.dumps([type_, declared], sort_keys=True)
     return Source(
         paths={
-            role: tuple(path for spec in specs for path in _located(spec, base))
+            role: tuple(path for spec in specs for path in located(spec, base))
             for role, specs in declared.items()
         },
         identity=blake2b(text.encode(), digest_size=_KEY_BYTES).hexdigest(),
@@ -176,7 +176,16 @@ def _is_path(text: str) -> bool:
     return text != "" and "\0" not in text
 
 
-def _located(spec: str, base: Path | None) -> list[str]:
+def located(spec: str, base: Path | None) -> list[str]:
+    """The paths of a pattern; relative ones that only exist beside the config are those.
+
+    Parameters
+    ----------
+    spec
+        A path, a pattern of paths, or a URL.
+    base
+        Folder of the config; None where it is in memory.
+    """
     paths = expand(spec)
     first = paths[0]
     if first.startswith("~"):

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead.blend.entry import CASCADED, GROUP, Entry, Remarks, read_entry
+from playhead.blend.entry import CASCADED, CONCATENATED, GROUP, Entry, Remarks, read_entry
 from playhead.blend.mixture import Branch, Mixture, Node, Twig
-from playhead.blend.sources import sources_of
+from playhead.blend.sources import located, sources_of
 from playhead.config import Spot
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.paths import scheme
 
 if TYPE_CHECKING:
+    from playhead.blend.leaf import ExtraField
     from playhead.blend.yaml_tree import YamlTree
     from playhead.config import Options
 
@@ -97,7 +98,7 @@ class _Gardener:
             given["input_cfg"] = children
         entry = read_entry(given, where, self.remarks)
         below = _below(branch, entry, where)
-        if entry.type == GROUP:
+        if entry.type in (GROUP, CONCATENATED):
             inner = replace(self, level=self.level + 1)
             mixture = inner.mixture(entry.children, tree, (*keys, "input_cfg"), below)
             return replace(mixture, weight=entry.weight, temperature=entry.temperature)
@@ -132,16 +133,23 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
         options["fault_tolerant_audio_loading"] = tolerant
     elif options["fault_tolerant_audio_loading"]:
         raise NotSupportedError(
-            "the option `fault_tolerant_audio_loading` is not supported yet",
+            "`fault_tolerant_audio_loading` of one entry is not supported",
             where=str(where.at("fault_tolerant_audio_loading")),
-            fix="Remove it, or switch it off for the whole section",
+            fix="Set it for the whole section",
         )
-    is_group = entry.type == GROUP and entry.name is not None
+    if branch.concatenation is not None and entry.concatenation is not None:
+        raise ConfigError(
+            f"an entry of type `{CONCATENATED}` holds another",
+            where=str(where),
+            fix="Join rows once",
+        )
+    is_group = entry.type in (GROUP, CONCATENATED) and entry.name is not None
     return Branch(
         options=options,
         tags={**branch.tags, **entry.tags},
         labels={**branch.labels, **entry.labels},
         names=(*branch.names, entry.name) if is_group and entry.name else branch.names,
+        concatenation=entry.concatenation or branch.concatenation,
     )
 
 
@@ -156,6 +164,8 @@ def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) ->
             branch=branch,
             name=entry.name,
             where=where,
+            own=entry.own,
+            extra_fields=_located_fields(entry, tree),
         )
         for source in sources
     ]
@@ -165,3 +175,10 @@ def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) ->
         named = replace(branch, names=(*branch.names, entry.name))
         twigs = [replace(twig, branch=named, name=None) for twig in twigs]
     return Mixture(weight=entry.weight, children=twigs, where=where, is_level=False)
+
+
+def _located_fields(entry: Entry, tree: YamlTree) -> tuple[ExtraField, ...]:
+    """The extra fields of an entry, their files found as its data are."""
+    return tuple(
+        replace(field, path=located(field.path, tree.folder)[0]) for field in entry.extra_fields
+    )

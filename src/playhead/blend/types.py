@@ -1,4 +1,4 @@
-"""The input types that a blend may name: which keys hold their paths, and which are theirs alone."""
+"""The input types that a blend may name, and the keys that each of them has."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class Options:
     """Length classes where no bins are given; at least 100 are made."""
     num_cuts_for_bins_estimate: int = 10000
     """How many cuts others read to estimate bins; here the columns are read instead."""
-    bucket_duration_bins: tuple[float, ...] | None = None
-    """Inclusive upper edges of the length classes in seconds, ascending."""
+    bucket_duration_bins: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = None
+    """Inclusive upper edges of the length classes in seconds, ascending; or `[seconds, tokens]`."""
     bucket_buffer_size: int = 10000
     """Size of a buffer that does not exist here."""
     concurrent_bucketing: bool = True
@@ -255,6 +255,8 @@ class Options:
     """Draws that are planned at a time; enough for about 100 steps if not given."""
     auto_index: bool = False
     """Build missing packs however long it takes."""
+    bad_samples: str | None = "bad_samples.jsonl"
+    """File that lists the samples which `fault_tolerant_audio_loading` drops."""
     info: bool = False
     """Add `batch["playhead"]` to the batches of any dataset that makes mappings."""
     on_change: Literal["error", "restart_pass"] = "error"

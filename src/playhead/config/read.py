@@ -33,17 +33,31 @@ _LEAST = {
     "num_workers": 0,
     "prefetch_factor": 1,
     "reweight_temperature": 0,
+    "pad_min_duration": 0,
     "sample_rate": 1,
+    "slice_length": 1,
     "window_draws": 1,
 }
-_ABOVE_ZERO = frozenset({"batch_duration", "bucket_duration_bins", "quadratic_duration"})
+_ABOVE_ZERO = frozenset(
+    {
+        "batch_duration",
+        "bucket_duration_bins",
+        "cut_into_windows_duration",
+        "cut_into_windows_hop",
+        "quadratic_duration",
+        "truncate_duration",
+    }
+)
 # What the plan's arithmetic in whole microseconds can hold, and a machine's memory can.
 _MOST_SECONDS = 1_000_000_000
 _SECONDS = {
     "batch_duration": 0.001,
     "bucket_duration_bins": 0.000001,
+    "cut_into_windows_duration": 0.001,
+    "cut_into_windows_hop": 0.001,
     "max_duration": 0.0,
     "quadratic_duration": 0.001,
+    "truncate_duration": 0.001,
 }
 _MOST = {
     "batch_size": 10_000_000,
@@ -55,6 +69,8 @@ _MOST = {
     "prefetch_factor": 4096,
     "window_draws": 100_000_000,
 }
+# Least seconds and tokens of a two-dimensional bin.
+_PAIR = (0.000001, 1)
 _MAY_BE_INFINITE = frozenset({"max_duration"})
 _DRAWN_SEEDS = ("trng", "randomized")
 
@@ -111,12 +127,6 @@ def convert_option(name: str, value: Any, where: Spot) -> Any:
     NotSupportedError
         When it is of a kind that is not built yet.
     """
-    if name == "bucket_duration_bins" and _has_lists(value):
-        raise NotSupportedError(
-            "two-dimensional `bucket_duration_bins` are not supported yet",
-            where=str(where.at(name)),
-            fix="Give a list of durations",
-        )
     try:
         converted = convert(value, _HINTS[name])
     except ValueError as error:
@@ -145,12 +155,6 @@ def refuse_unbuilt(values: Mapping[str, Any], where: Spot) -> None:
                 where=str(where.at(name)),
                 fix="Remove it, or switch it off",
             )
-
-
-def _has_lists(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(
-        isinstance(item, (list, tuple)) for item in cast("list[Any]", value)
-    )
 
 
 def _wanted(name: str, value: Any) -> str | None:
@@ -193,6 +197,8 @@ def _default(name: str) -> str:
 
 def _check_together(values: Mapping[str, Any], where: Spot) -> None:
     bins, sizes = values.get("bucket_duration_bins"), values.get("bucket_batch_size")
+    if bins is not None and any(isinstance(item, tuple) for item in bins):
+        _check_pairs(bins, where)
     if bins is not None and (not bins or any(b <= a for a, b in pairwise(bins))):
         raise ConfigError(
             f"`bucket_duration_bins` is {list(bins)}, which is not ascending",
@@ -226,6 +232,18 @@ def _check_together(values: Mapping[str, Any], where: Spot) -> None:
         )
 
 
+def _check_pairs(bins: tuple[Any, ...], where: Spot) -> None:
+    for item in bins:
+        if len(item) != len(_PAIR) or not all(
+            least <= number <= _MOST_SECONDS for number, least in zip(item, _PAIR, strict=True)
+        ):
+            raise ConfigError(
+                f"`bucket_duration_bins` has the bin {list(item)}",
+                where=str(where.at("bucket_duration_bins")),
+                fix="Give each bin as [seconds, tokens], both above 0",
+            )
+
+
 def _note(values: Mapping[str, Any], where: Spot, notes: list[str]) -> None:
     given = [name for name in values if STATUS[name] is Status.MEANINGLESS]
     if given:
@@ -236,8 +254,10 @@ def _note(values: Mapping[str, Any], where: Spot, notes: list[str]) -> None:
             " ask for one, though state_dict() works"
         )
     bins, high = values.get("bucket_duration_bins"), values.get("max_duration")
-    if bins and values.get("bucket_batch_size") and (high is None or high > bins[-1]):
+    longest = bins[-1] if bins else None
+    longest = longest[0] if isinstance(longest, tuple) else longest
+    if longest and values.get("bucket_batch_size") and (high is None or high > longest):
         notes.append(
-            f"samples longer than the last of bucket_duration_bins, {bins[-1]:g} s, are dropped,"
+            f"samples longer than the last of bucket_duration_bins, {longest:g} s, are dropped,"
             " for bucket_batch_size gives them no size"
         )

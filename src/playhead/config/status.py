@@ -33,8 +33,8 @@ _MEANINGLESS = frozenset(
         "force_iterable_dataset",
         "force_map_dataset",
         "index_pack_max_open_files",
+        "max_open_streams",
         "num_cuts_for_bins_estimate",
-        "pretokenize",
         "shard_seed",
         "shuffle_buffer_size",
         "skip_missing_manifest_entries",
@@ -47,34 +47,12 @@ _MEANINGLESS = frozenset(
 _NOT_YET: dict[str, tuple[Any, ...]] = {
     "audio_token_estimator": (),
     "batch_tokens": (),
-    "clipping_enabled": (),
-    "compression_enabled": (),
-    "concatenate_samples": (),
-    "cut_into_windows_duration": (),
     "cut_text_into_windows_tokens": (),
-    "excluded_speaker_ids": ([],),
-    "fault_tolerant_audio_loading": (),
-    "keep": (),
-    "lowpass_enabled": (),
-    "max_cer": (),
-    "max_open_streams": (),
     "max_tokens": (float("inf"),),
-    "max_tps": (),
     "max_tpt": (),
-    "metadata_only": (),
-    "min_context_speaker_similarity": (),
     "min_tokens": (-1, 0),
-    "min_tps": (0,),
     "min_tpt": (0,),
     "multi_config": (),
-    "noise_path": (),
-    "pad_min_duration": (),
-    "perturb_speed": (),
-    "prompt_format": (),
-    "rir_enabled": (),
-    "shar_path": (),
-    "slice_length": (),
-    "truncate_duration": (),
     "use_multimodal_sampling": (),
     "use_packed_sequence_sampling": (),
 }
@@ -82,37 +60,10 @@ _NOT_YET: dict[str, tuple[Any, ...]] = {
 _DETAILS = frozenset(
     {
         "audio_locator_tag",
-        "bucketing_2d_strict_mode",
-        "clipping_gain_db",
-        "clipping_normalize",
-        "clipping_oversampling",
-        "clipping_prob",
-        "clipping_prob_hard",
-        "compression_codec_weights",
-        "compression_codecs",
-        "compression_enable_for_custom_fields",
-        "compression_level_interval",
-        "compression_prob",
-        "concatenate_duration_factor",
-        "concatenate_gap_seconds",
-        "concatenate_merge_supervisions",
-        "cut_into_windows_hop",
-        "db_norm",
-        "keep_excessive_supervisions",
-        "lowpass_frequencies_interval",
-        "lowpass_prob",
-        "measure_total_length",
-        "noise_mix_prob",
-        "noise_snr",
-        "pad_direction",
         "quadratic_factor",
-        "rir_path",
-        "rir_prob",
         "sampler_fusion",
         "sampler_weights",
-        "speaker_filter_fields",
         "token_equivalent_duration",
-        "truncate_offset_type",
     }
 )
 
@@ -174,7 +125,7 @@ def is_off(name: str, value: Any) -> bool:
 
     Examples
     --------
-    >>> is_off("perturb_speed", False), is_off("noise_path", "noise.json")
+    >>> is_off("multi_config", False), is_off("batch_tokens", 4000)
     (True, False)
     """
     if value is None or value is False or value == _DEFAULTS[name]:
