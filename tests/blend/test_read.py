@@ -765,7 +765,7 @@ def test_leaves_of_the_further_types(tmp_path):
         {"shar": ("/data/a",)},
         5,
     )
-    assert a.weight == 3 * b.weight
+    assert a.weight == pytest.approx(3 * b.weight)
     assert parquet.paths == {"parquet": ("/data/x.parquet", "/data/y.parquet")}
     assert parquet.own["id_field"] == "key"
     assert joined.concatenation == Concatenation(max_duration=2.5, gap=0.5)
