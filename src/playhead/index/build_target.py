@@ -188,6 +188,8 @@ def _shaping(leaf: Leaf) -> dict[str, Any]:
     return {
         "channel_selector": options.channel_selector,
         "input_sampling_rate": options.input_sampling_rate,
+        # Only where there are any: packs of the other types keep their names.
+        **({"own": dict(leaf.own)} if leaf.own else {}),
     }
 
 
