@@ -1,0 +1,144 @@
+"""How many tokens every row of a leaf has, in side files of its pack."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from playhead.index.build import WAIT_SECONDS
+from playhead.tokens.base import BadTextError
+from playhead.tokens.hf_tokenizer import own_threads_off
+from playhead.tokens.rows import examples, place_of, read_rows
+from playhead.tokens.side_columns import find_columns, open_columns
+from playhead.tokens.texts import text_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.blend.leaf import Leaf
+    from playhead.index.build_pace import Progress
+    from playhead.index.pack import LeafPack
+    from playhead.tokens.encoding import Encoding
+    from playhead.tokens.jobs import Stretch
+    from playhead.tokens.texts import BlockTexts
+
+__all__ = ["TOKENS", "TokenCounts", "find_token_columns", "open_token_columns"]
+
+TOKENS = "tokens"
+"""Kind of the side files, and name of their column."""
+
+
+class TokenCounts:
+    """Counts the tokens of rows.
+
+    Parameters
+    ----------
+    encoding
+        What makes tokens of them.
+    """
+
+    kind = TOKENS
+    columns = {TOKENS: np.uint32}  # noqa: RUF012 - never changed
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self.digest = encoding.digest
+
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether a library does the work: prompts and a person's own tokenizer are Python."""
+        return self._encoding.prompt_format is None and self._encoding.tokenizer.runs_in_threads
+
+    def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
+        """Return how many tokens each row has; `Measure.of_rows`."""
+        start = stretch.start
+        rows = read_rows(leaf, pack, start, stretch.stop)
+        reader = text_reader(leaf) if self._encoding.prompt_format is None else None
+        texts = None if reader is None else reader(rows)
+        if texts is not None:
+            return {TOKENS: self._of_texts(leaf, pack, start, len(rows), texts)}
+        encode, num_tokens = self._encoding.encode, self._encoding.num_tokens
+        counts = [num_tokens(encode(example)) for example in examples(leaf, pack, start, rows)]
+        return {TOKENS: np.array(counts, np.uint32)}
+
+    def _of_texts(
+        self, leaf: Leaf, pack: LeafPack, start: int, num_rows: int, texts: BlockTexts
+    ) -> NDArray[np.uint32]:
+        try:
+            # Threads share the environment, and are started where it is set.
+            with nullcontext() if self.runs_in_threads else own_threads_off():
+                counts = self._encoding.tokenizer.count(texts.texts, texts.languages)
+        except BadTextError as error:
+            row = _row_of(texts.rows, error.index)
+            raise error.placed(place_of(leaf, pack, start + row)) from error.__cause__
+        if texts.rows is None:
+            return counts
+        return np.bincount(texts.rows, counts, num_rows).astype(np.uint32)
+
+
+def open_token_columns(
+    leaf: Leaf,
+    pack: LeafPack,
+    encoding: Encoding,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    wait_seconds: float = WAIT_SECONDS,
+) -> Mapping[str, NDArray[Any]]:
+    """Open how many tokens the rows of a leaf have; count what is missing.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    pack
+        Its columns.
+    encoding
+        What makes tokens of its rows.
+    workers, progress, wait_seconds
+        As in `open_columns`.
+
+    Returns
+    -------
+    Mapping
+        `tokens`: uint32, shape (N,).
+
+    Raises
+    ------
+    DataError
+        If a row cannot be used or its tokens not be counted; it names it.
+    StaleIndexError
+        If a row is not the one that was indexed.
+    BuildError
+        If the side file cannot be written, or another process takes too long.
+    """
+    measure = TokenCounts(encoding)
+    with own_threads_off():
+        return open_columns(
+            leaf, pack, measure, workers=workers, progress=progress, wait_seconds=wait_seconds
+        )
+
+
+def find_token_columns(
+    leaf: Leaf, pack: LeafPack, digest: str
+) -> Mapping[str, NDArray[Any]] | None:
+    """Open the counts that some encoding made; None where there are none that can be used.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    pack
+        Its columns.
+    digest
+        Digest of the encoding.
+    """
+    return find_columns(leaf, pack, TOKENS, digest)
+
+
+def _row_of(rows: Sequence[int] | None, index: int) -> int:
+    return index if rows is None else rows[index]

@@ -1,0 +1,143 @@
+"""Rows of a leaf, one after another, as its format takes them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+
+from playhead.errors import StaleIndexError
+from playhead.formats import Part, Place, TableFormat, get_format
+from playhead.storage import local
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from playhead.blend.leaf import Leaf
+    from playhead.formats import Example
+    from playhead.index.pack import LeafPack
+
+__all__ = ["examples", "place_of", "read_rows"]
+
+_REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
+# Bytes between rows, of rows that were left out, which are cheaper to read than to pass over.
+_SPARE = 1 << 20
+
+
+def read_rows(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> list[bytes]:
+    """Read the rows from `start` to before `stop`, each compared with its checksum.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    pack
+        Its columns.
+
+    Raises
+    ------
+    StaleIndexError
+        If a row is not the one that was indexed; it is named.
+    DataError, SourceNotFoundError, OSError
+        If a file cannot be read.
+    """
+    if pack.row_bytes(start) is not None:
+        rows = [pack.row_bytes(row) or b"" for row in range(start, stop)]
+    else:
+        rows = []
+        shards = pack.shard[start:stop]
+        borders = [0, *(np.flatnonzero(np.diff(shards)) + 1).tolist(), stop - start]
+        for first, last in pairwise(borders):
+            rows += _rows_of_file(leaf, pack, start + first, start + last)
+    _check(leaf, pack, start, rows)
+    return rows
+
+
+def place_of(leaf: Leaf, pack: LeafPack, row: int) -> Place:
+    """Say where a row lies."""
+    return Place(
+        leaf=leaf.name,
+        shard=pack.shards.uris[int(pack.shard[row])],
+        row=row,
+        byte=int(pack.row_offset[row]),
+    )
+
+
+def examples(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> Iterator[Example]:
+    """Make the samples of rows that follow each other, without audio.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    pack
+        Its columns.
+    start
+        Number of the first row.
+    rows
+        What `read_rows` gave.
+
+    Raises
+    ------
+    ManifestError
+        If a row cannot be used.
+    """
+    reader: Any = get_format(leaf.type)
+    parts = _line_parts(pack, start, start + len(rows))
+    for number, row in enumerate(rows):
+        place = place_of(leaf, pack, start + number)
+        yield reader.example(leaf, place, row, parts.get(number, []))
+
+
+def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> list[bytes]:
+    path = pack.shards.uris[int(pack.shard[start])]
+    offsets = pack.row_offset[start:stop]
+    reader: Any = get_format(leaf.type)
+    if isinstance(reader, TableFormat):
+        return [one.row for one in reader.load(leaf, path, offsets, with_audio=False)]
+    sizes = pack.row_size[start:stop].astype(np.int64)
+    begin, end = int(offsets.min()), int((offsets + sizes).max())
+    if end - begin > int(sizes.sum()) + len(sizes) + _SPARE:
+        return local.read_ranges(path, offsets, sizes)
+    (block,) = local.read_ranges(path, [begin], [end - begin])
+    firsts: NDArray[np.int64] = offsets - begin
+    return [
+        block[first:last]
+        for first, last in zip(firsts.tolist(), (firsts + sizes).tolist(), strict=True)
+    ]
+
+
+def _check(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> None:
+    # What fields add to an embedded row stands behind its line.
+    lines = [row.partition(b"\n")[0] for row in rows] if pack.entry.fields else rows
+    found = np.fromiter(map(crc32, lines), np.uint32, len(lines))
+    other = np.flatnonzero(found != pack.row_crc[start : start + len(rows)])
+    if len(other):
+        raise StaleIndexError(
+            "the row is not the one that was indexed",
+            where=str(place_of(leaf, pack, start + int(other[0]))),
+            fix=_REINDEX,
+        )
+
+
+def _line_parts(pack: LeafPack, start: int, stop: int) -> dict[int, list[Part]]:
+    """Read what fields that are lines say of rows, by the row's place; audio is no line."""
+    fields, found = pack.entry.fields, {}
+    if not fields:
+        return found
+    parts = pack.parts(np.arange(start, stop))
+    owner = np.repeat(np.arange(stop - start), parts.num_parts)
+    for file in np.unique(parts.file).tolist():
+        path = pack.shards.uris[file]
+        if path.endswith(".tar"):
+            continue
+        mine = np.flatnonzero(parts.file == file)
+        lines = local.read_ranges(path, parts.offset[mine], parts.size[mine])
+        for place, line in zip(mine.tolist(), lines, strict=True):
+            part = Part(fields[int(parts.field[place])], line, path, int(parts.offset[place]))
+            found.setdefault(int(owner[place]), []).append(part)
+    return found

@@ -1,0 +1,228 @@
+"""Columns that are made from the rows of a leaf: found beside its pack, or made by one process."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+import numpy as np
+
+from playhead.errors import IndexFileError
+from playhead.index.build import WAIT_SECONDS
+from playhead.index.lock import build_lock
+from playhead.tokens.base import digest_of
+from playhead.tokens.jobs import Stretch, do_all, stretches
+from playhead.tokens.side_file import SideColumns, read_side, write_side
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from playhead.blend.leaf import Leaf
+    from playhead.index.build_pace import Progress
+    from playhead.index.pack import LeafPack
+
+__all__ = ["Measure", "find_columns", "open_columns", "side_path"]
+
+_log = logging.getLogger("playhead")
+
+
+class Measure(Protocol):
+    """What is found out of every row; travels to other processes."""
+
+    @property
+    def kind(self) -> str:
+        """What the side files are called, such as `tokens`."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Identity of all that enters beside the leaf: 16 hexadecimal digits."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, DTypeLike]:
+        """Name and type of what it gives."""
+        ...
+
+    @property
+    def runs_in_threads(self) -> bool:
+        """Whether it lets other threads run meanwhile."""
+        ...
+
+    def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
+        """Return its columns for some rows, each of shape (K,).
+
+        Raises
+        ------
+        DataError
+            If a row cannot be used; it names it.
+        """
+        ...
+
+
+class _Task:
+    """A measure of a leaf, in this process or in another."""
+
+    def __init__(self, measure: Measure, leaf: Leaf, pack: LeafPack) -> None:
+        self._measure, self._leaf, self._pack = measure, leaf, pack
+
+    def __call__(self, stretch: Stretch) -> dict[str, NDArray[Any]]:
+        return self._measure.of_rows(self._leaf, self._pack, stretch)
+
+
+def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
+    """Name the side file of a leaf in a pack.
+
+    The name ends with the identity of the leaf's files and of what else says which of their texts
+    are its own: `text_field`, `lang_field`, tags and extra fields.
+    """
+    options = leaf.options
+    own = [
+        pack.entry.source,
+        options.text_field,
+        options.lang_field,
+        leaf.own,
+        leaf.tags,
+        leaf.extra_fields,
+    ]
+    content = msgspec.json.encode(own, enc_hook=str, order="sorted")
+    return Path(f"{pack.path}.{kind}-{digest}-{digest_of(content)}.arrow")
+
+
+def find_columns(
+    leaf: Leaf, pack: LeafPack, kind: str, digest: str
+) -> Mapping[str, NDArray[Any]] | None:
+    """Open the columns of a leaf that are there and belong to its rows as they are now.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    pack
+        Its columns.
+    kind, digest
+        Of the measure that made them.
+
+    Returns
+    -------
+    Mapping
+        Arrays of shape (N,), read-only; None if there are none, or what is there is old or damaged.
+    """
+    side = _usable(leaf, pack, kind, digest)
+    return side.columns if side is not None and side.num_rows == pack.num_rows else None
+
+
+def open_columns(
+    leaf: Leaf,
+    pack: LeafPack,
+    measure: Measure,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    wait_seconds: float = WAIT_SECONDS,
+) -> Mapping[str, NDArray[Any]]:
+    """Open the columns of a leaf, making what is missing.
+
+    Any number of processes may call it at once: one works, the others wait, and if it dies another
+    one takes its place. Where rows were appended, only those are looked at.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    pack
+        Its columns.
+    measure
+        What is found out of each row.
+    workers
+        How many threads or processes may work.
+    progress
+        Told the leaf's name, and how many of how many rows are done.
+    wait_seconds
+        How long to wait for another process.
+
+    Returns
+    -------
+    Mapping
+        Arrays of shape (N,), read-only.
+
+    Raises
+    ------
+    DataError
+        If a row cannot be used; it names it.
+    StaleIndexError
+        If a row is not the one that was indexed.
+    BuildError
+        If the side file cannot be written, or another process takes too long.
+    """
+    found = find_columns(leaf, pack, measure.kind, measure.digest)
+    if found is not None:
+        return found
+    path = side_path(leaf, pack, measure.kind, measure.digest)
+    with build_lock(path, wait_seconds=wait_seconds, on_wait=_log.warning):
+        side = _usable(leaf, pack, measure.kind, measure.digest)
+        if side is None or side.num_rows < pack.num_rows:
+            columns = _made(leaf, pack, measure, side, workers=workers, progress=progress)
+            fingerprint = pack.fingerprint()
+            write_side(path, SideColumns(columns, pack.num_rows, fingerprint, measure.digest))
+    found = find_columns(leaf, pack, measure.kind, measure.digest)
+    if found is None:
+        raise IndexFileError(
+            "the file was replaced or damaged right after it was written",
+            where=str(path),
+            fix="Look after the disk, and start again",
+        )
+    return found
+
+
+def _usable(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> SideColumns | None:
+    """Return what a side file has of the rows that the leaf begins with now."""
+    path = side_path(leaf, pack, kind, digest)
+    try:
+        side = read_side(path)
+    except IndexFileError as error:
+        _log.warning("%s", error)
+        return None
+    if side is None or side.digest != digest or side.num_rows > pack.num_rows:
+        return None
+    if any(len(column) != side.num_rows for column in side.columns.values()):
+        return None
+    return side if pack.fingerprint(side.num_rows) == side.fingerprint else None
+
+
+def _made(
+    leaf: Leaf,
+    pack: LeafPack,
+    measure: Measure,
+    known: SideColumns | None,
+    *,
+    workers: int,
+    progress: Progress | None,
+) -> dict[str, NDArray[Any]]:
+    """Make the columns of all rows, taking over those that are known."""
+    columns: dict[str, NDArray[Any]] = {
+        name: np.zeros(pack.num_rows, dtype) for name, dtype in measure.columns.items()
+    }
+    first = 0 if known is None else known.num_rows
+    if known is not None:
+        for name, column in columns.items():
+            column[:first] = known.columns[name]
+    todo = stretches(first, pack.num_rows, pack.row_size)
+    done = first
+    for stretch, found in do_all(
+        _Task(measure, leaf, pack),
+        todo,
+        workers=workers,
+        in_threads=measure.runs_in_threads,
+        on_death=_log.warning,
+    ):
+        for name, column in columns.items():
+            column[stretch.start : stretch.stop] = found[name]
+        done += stretch.stop - stretch.start
+        if progress is not None:
+            progress(leaf.name, done, pack.num_rows)
+    return columns

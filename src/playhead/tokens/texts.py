@@ -1,0 +1,181 @@
+"""The texts of samples and of whole blocks of rows, and their languages."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+from playhead.formats import get_format
+from playhead.formats.base import BadRowError
+from playhead.formats.lhotse_cuts import LhotseCuts
+from playhead.formats.nemo import Nemo
+from playhead.formats.rows import decode_block
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playhead.blend.leaf import Leaf
+    from playhead.formats.example import Example
+
+__all__ = ["BlockTexts", "TextReader", "supervisions_of", "text_reader", "texts_of"]
+
+
+class BlockTexts(NamedTuple):
+    """The texts of some rows, row by row."""
+
+    texts: list[str]
+    """All of them."""
+    languages: list[str | None]
+    """The language of each."""
+    rows: list[int] | None
+    """Which row each belongs to; None where every row has exactly one."""
+
+
+class TextReader(Protocol):
+    """Reads nothing of rows but their texts and languages."""
+
+    def __call__(self, rows: Sequence[bytes]) -> BlockTexts | None:
+        """Return the texts of rows; None where they are better read one by one."""
+        ...
+
+
+def texts_of(example: Example) -> list[tuple[str, str | None]]:
+    """Return the texts of a sample and their languages: one, or those of a cut's supervisions."""
+    if example.cut_data is not None:
+        supervisions = supervisions_of(example.cut_data)
+        if supervisions:
+            return [
+                (one["text"], one.get("language"))
+                for one in supervisions
+                if one.get("text") is not None
+            ]
+    return [] if example.text is None else [(example.text, example.language)]
+
+
+def supervisions_of(cut: Any) -> list[dict[str, Any]]:
+    """Return the supervisions of a serialised cut; of a mixed one those of all its tracks."""
+    cuts = [track["cut"] for track in cut["tracks"]] if cut["type"] == "MixedCut" else [cut]
+    return [supervision for one in cuts for supervision in one.get("supervisions") or ()]
+
+
+def text_reader(leaf: Leaf) -> TextReader | None:
+    """Return what reads the texts of a leaf's rows and nothing else; None where nobody knows how.
+
+    It gives what `texts_of` gives of the samples that the leaf's format makes.
+    """
+    if leaf.extra_fields:
+        return None
+    reader: Any = get_format(leaf.type)
+    if isinstance(reader, Nemo):
+        return _NemoTexts(leaf.options.text_field, leaf.options.lang_field)
+    is_cut = isinstance(reader, LhotseCuts) or leaf.type == "lhotse_shar"
+    return _cut_texts if is_cut else None
+
+
+class _NemoTexts:
+    """Reads two fields of rows of NeMo manifests."""
+
+    def __init__(self, text_field: str, lang_field: str) -> None:
+        self._row_type = _row_type(text_field, lang_field)
+        self._decoder = _decoder_of(self._row_type)
+
+    def __call__(self, rows: Sequence[bytes]) -> BlockTexts | None:
+        try:
+            found: list[Any] = decode_block(self._decoder, self._row_type, b"\n".join(rows))
+        except BadRowError:
+            return None
+        texts: list[Any] = [row.text for row in found]
+        languages: list[Any] = [row.language for row in found]
+        # Most corpora have nothing but texts here, which is known without looking at each.
+        if not _STRINGS.issuperset(map(type, languages)):
+            languages = [_as_text(value) for value in languages]
+        numbers: list[int] | None = None
+        kinds = set(map(type, texts))
+        if kinds and kinds != _STRING:
+            texts = [_as_text(value) for value in texts]
+            numbers = [number for number, text in enumerate(texts) if text is not None]
+            languages = [languages[number] for number in numbers]
+            texts = [texts[number] for number in numbers]
+        if _NOT_A_TEXT in texts or _NOT_A_TEXT in languages:
+            return None
+        return BlockTexts(texts, languages, numbers)
+
+
+_STRING = {str}
+_STRINGS = {str, type(None)}
+# Such a text cannot stand in a row: JSON has no lone surrogates.
+_NOT_A_TEXT = "\udc00"
+
+
+def _as_text(value: str | float | None) -> str | None:
+    """Return a field as its format does; a mark where the format refuses it."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if math.isfinite(value) else _NOT_A_TEXT
+
+
+@lru_cache
+def _row_type(text_field: str, lang_field: str) -> type[msgspec.Struct]:
+    kind = str | int | float | None
+    fields: list[tuple[str, Any, Any]] = [
+        ("text", kind, msgspec.field(default=None, name=text_field))
+    ]
+    namespace: dict[str, Any] = {}
+    if lang_field == text_field:
+        namespace["language"] = property(lambda row: row.text)
+    else:
+        fields.append(("language", kind, msgspec.field(default=None, name=lang_field)))
+    return msgspec.defstruct("Row", fields, namespace=namespace, gc=False)
+
+
+@lru_cache
+def _decoder_of(row_type: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(row_type)
+
+
+class _Supervision(msgspec.Struct, gc=False):
+    text: str | None = None
+    language: str | None = None
+
+
+class _Simple(msgspec.Struct, gc=False):
+    supervisions: list[_Supervision] | None = None
+
+
+class _Track(msgspec.Struct, gc=False):
+    cut: _Simple
+
+
+class _Cut(msgspec.Struct, gc=False):
+    type: str
+    supervisions: list[_Supervision] | None = None
+    tracks: list[_Track] | None = None
+
+
+_CUTS = msgspec.json.Decoder(_Cut)
+
+
+def _cut_texts(rows: Sequence[bytes]) -> BlockTexts | None:
+    """Read the supervisions of cuts; what fields add to a row stands behind its first line."""
+    lines = [row.partition(b"\n")[0] for row in rows]
+    try:
+        cuts = decode_block(_CUTS, _Cut, b"\n".join(lines))
+    except BadRowError:
+        return None
+    texts: list[str] = []
+    languages: list[str | None] = []
+    numbers: list[int] = []
+    for number, cut in enumerate(cuts):
+        simple: Sequence[Any] = (cut,)
+        if cut.type == "MixedCut":
+            simple = [track.cut for track in cut.tracks or ()]
+        for one in simple:
+            said: list[Any] = [each for each in one.supervisions or () if each.text is not None]
+            texts += [each.text for each in said]
+            languages += [each.language for each in said]
+            numbers += repeat(number, len(said))
+    return BlockTexts(texts, languages, numbers)
