@@ -14,6 +14,7 @@ from lhotse.utils import fastcopy
 from playhead.errors import AudioError, ManifestError
 from playhead.fetch.audio import read_header
 from playhead.fetch.resampling import resample_cut
+from playhead.formats.shar_fields import fill_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +126,7 @@ def _one_channel(cut: Cut, index: int) -> Cut:
 
 def _deserialized(example: Example) -> Cut:
     # Lhotse takes the dicts apart that it is given.
-    data: Any = msgspec.to_builtins(example.cut_data)
+    data: Any = fill_memory(msgspec.to_builtins(example.cut_data), example.in_memory)
     try:
         return deserialize_item(data)
     except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:

@@ -15,6 +15,7 @@ from playhead.formats.base import (
 )
 from playhead.formats.example import Audio, Example, Part, Place
 from playhead.formats.lhotse_cuts import LhotseCuts
+from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
 from playhead.formats.registry import format_names, get_format, register
 
@@ -25,6 +26,7 @@ __all__ = [
     "FieldShard",
     "Format",
     "LhotseCuts",
+    "LhotseShar",
     "Nemo",
     "Part",
     "Place",

@@ -35,8 +35,8 @@ def format_names() -> list[str]:
 
     Examples
     --------
-    >>> format_names()
-    ['lhotse', 'nemo', 'nemo_tarred']
+    >>> "lhotse_shar" in format_names()
+    True
     """
     return sorted(_FORMATS)
 

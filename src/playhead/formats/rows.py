@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError
 from playhead.paths import scheme
-
-if TYPE_CHECKING:
-    from playhead.formats.example import Place
 
 __all__ = [
     "CustomField",
@@ -71,8 +68,15 @@ def decode_block(
             ) from None
 
 
-def decode_row(row: bytes, place: Place) -> dict[str, Any]:
+def decode_row(row: bytes, place: object) -> dict[str, Any]:
     """Decode one row whole.
+
+    Parameters
+    ----------
+    row
+        Its bytes.
+    place
+        Where it lies; anything that prints as such.
 
     Raises
     ------
