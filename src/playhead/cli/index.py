@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.index.found import Blend
     from playhead.index.sidecars import Sidecar
+    from playhead.tokens.encoding import Encoding
 
 __all__ = ["index"]
 
@@ -102,13 +103,25 @@ def index(
             metavar="I/N",
         ),
     ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="Count the tokens of configs' rows: a SentencePiece model, a tokenizer.json, a "
+            "folder with one, or en=PATH,de=PATH.",
+            metavar="SPEC",
+        ),
+    ] = None,
+    prompt_format: Annotated[
+        str | None,
+        typer.Option(help="Count them as this prompt writes the rows.", metavar="NAME"),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
     ] = False,
 ) -> None:
     """Index the data that blend configs name, or data files themselves.
 
-    An .idx for every JSONL and tar, as Lhotse and NeMo read it, and packs for configs.
+    An .idx for every JSONL and tar, as Lhotse and NeMo read it; packs, and tokens, for configs.
 
     What is up to date is skipped, and data are never touched.
     """
@@ -122,6 +135,7 @@ def index(
             where=indexes_root,
             fix="Give a folder",
         )
+    encoding = _encoding(tokenizer, prompt_format)
     found = discover(
         sources,
         indexes_root=indexes_root,
@@ -145,15 +159,18 @@ def index(
         # Part of the files is not enough for a pack.
         blends = found.blends if kind is None else ()
         leaves = [leaf for blend in blends for leaf in _leaves(blend, data_blend_dir, report)]
+        own = _own_leaves(leaves, mine, report)
         _build_packs(
             report,
-            _own_leaves(leaves, mine, report),
+            own,
             indexes_root=indexes_root,
             workers=max(1, workers),
             force=force,
             embed_rows=embed_rows,
             skip_bad_rows=skip_bad_rows,
         )
+        if encoding is not None:
+            _count_tokens(report, own, encoding, workers=max(1, workers), force=force)
     report.say_failures()
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
@@ -224,3 +241,29 @@ def _build_packs(report: Report, leaves: Sequence[Leaf], **settings: Any) -> Non
         if pack.error is not None:
             say(report.fail("pack", pack.path, pack.error))
     report.say_packs()
+
+
+def _encoding(tokenizer: str | None, prompt_format: str | None) -> Encoding | None:
+    if tokenizer is None:
+        if prompt_format is not None:
+            raise typer.BadParameter("--prompt-format needs --tokenizer")
+        return None
+    from playhead.cli.index_tokens import encoding_of  # noqa: PLC0415  (loads libraries)
+
+    return encoding_of(tokenizer, prompt_format)
+
+
+def _count_tokens(
+    report: Report, leaves: Sequence[Leaf], encoding: Encoding, *, workers: int, force: bool
+) -> None:
+    from playhead.cli.index_tokens import count_tokens, packs_of, say_tokens  # noqa: PLC0415
+
+    if not leaves:
+        report.note("no tokens are counted, for no config is named whose packs are there")
+        return
+    packs = packs_of(leaves, report.packs)
+    report.tokens = count_tokens(packs, encoding, workers=workers, force=force)
+    for result in report.tokens:
+        if result.error is not None:
+            say(report.fail("tokens", result.path, result.error))
+    say_tokens(report.tokens)

@@ -12,6 +12,7 @@ from playhead.cli.progress import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from playhead.cli.index_tokens import TokenResult
     from playhead.errors import PlayheadError
     from playhead.index.build import PackResult
     from playhead.index.sidecars import Sidecar
@@ -24,9 +25,9 @@ class Failure:
     """Something that could not be indexed."""
 
     kind: str
-    """`jsonl`, `nemo_tar`, `wds_tar` or `pack`."""
+    """`jsonl`, `nemo_tar`, `wds_tar`, `pack` or `tokens`."""
     path: str
-    """The data file, or the pack."""
+    """The data file, the pack, or the side file."""
     error: str
     """Why."""
 
@@ -47,6 +48,8 @@ class Report:
     """What went wrong, in order."""
     packs: list[PackResult] = field(default_factory=list["PackResult"])
     """The packs, those that were fresh included."""
+    tokens: list[TokenResult] = field(default_factory=list["TokenResult"])
+    """The side files with token counts, those that were fresh included."""
     notes: list[str] = field(default_factory=list[str])
     """What a person should know."""
 
@@ -117,6 +120,7 @@ class Report:
                 }
                 for pack in self.packs
             ],
+            "tokens": [result.to_json() for result in self.tokens],
             "failures": [
                 {"kind": one.kind, "path": one.path, "error": one.error} for one in self.failures
             ],

@@ -1,0 +1,225 @@
+"""`playhead index --tokenizer`: count the tokens of every row, beside the packs."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from playhead.cli.progress import say
+from playhead.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from playhead.blend.leaf import Leaf
+    from playhead.index.build import PackResult
+    from playhead.index.build_pace import Progress
+    from playhead.index.pack import LeafPack
+    from playhead.tokens.encoding import Encoding
+
+__all__ = ["TokenResult", "count_tokens", "encoding_of", "packs_of", "parse_spec", "say_tokens"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenResult:
+    """One leaf after `count_tokens`."""
+
+    leaf: str
+    """Its name."""
+    path: str
+    """The side file."""
+    status: Literal["counted", "fresh", "failed"]
+    """`fresh`: it was up to date and is as it was."""
+    rows: int
+    """Rows."""
+    tokens: int
+    """Tokens of all rows; 0 where it failed."""
+    error: PlayheadError | None = None
+    """Why it failed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the summary has it."""
+        return {
+            "leaf": self.leaf,
+            "path": self.path,
+            "status": self.status,
+            "rows": self.rows,
+            "tokens": self.tokens,
+        }
+
+
+def parse_spec(spec: str) -> str | dict[str, str]:
+    """Read what `--tokenizer` says: a path, or a path for each language.
+
+    Examples
+    --------
+    >>> parse_spec("tokenizer.model")
+    'tokenizer.model'
+    >>> parse_spec("en=english.model,de=german.model")
+    {'en': 'english.model', 'de': 'german.model'}
+    """
+    parts = [part.partition("=") for part in spec.split(",")]
+    if Path(spec).exists() or not all(name and equals and path for name, equals, path in parts):
+        return spec
+    return {name.strip(): path.strip() for name, _, path in parts}
+
+
+def encoding_of(spec: str, prompt_format: str | None) -> Encoding:
+    """Load what `--tokenizer` and `--prompt-format` say.
+
+    Raises
+    ------
+    PlayheadError
+        If there is no such tokenizer or prompt format.
+    """
+    from playhead.tokens.encoding import Encoding  # noqa: PLC0415  (loads pyarrow)
+    from playhead.tokens.tokenizer import load_tokenizer  # noqa: PLC0415
+
+    return Encoding(load_tokenizer(parse_spec(spec)), prompt_format)
+
+
+def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tuple[Leaf, LeafPack]]:
+    """Open the columns of leaves: in the packs that were built, or where they are declared.
+
+    Parameters
+    ----------
+    leaves
+        The leaves; those whose pack failed are left out.
+    results
+        What `build_packs` said of them.
+    """
+    from playhead.index.build import open_leaves  # noqa: PLC0415  (loads pyarrow)
+    from playhead.index.build_target import leaf_sources  # noqa: PLC0415
+    from playhead.index.pack import open_pack  # noqa: PLC0415
+
+    homes: dict[str, Any] = {}
+    for result in results:
+        if result.error is None:
+            pack = open_pack(result.path)
+            homes.update((entry.source, pack) for entry in pack.leaves)
+    opened: list[tuple[Leaf, LeafPack]] = []
+    for leaf in leaves:
+        if leaf.options.index_pack is not None:
+            opened.append((leaf, open_leaves([leaf])[0]))
+            continue
+        source = leaf_sources(leaf).source
+        if source in homes:
+            opened.append((leaf, homes[source].leaf(leaf.key, source)))
+    return opened
+
+
+def count_tokens(
+    leaves: Sequence[tuple[Leaf, LeafPack]], encoding: Encoding, *, workers: int, force: bool
+) -> list[TokenResult]:
+    """Count the tokens of leaves, with a bar where a person is looking.
+
+    Parameters
+    ----------
+    leaves
+        The leaves with their columns; two of one source and the same fields are counted once.
+    encoding
+        What makes tokens of their rows.
+    workers
+        How many threads or processes may work.
+    force
+        Count what is up to date too.
+
+    Returns
+    -------
+    list[TokenResult]
+        One for each side file; those that failed say why, and the others are made all the same.
+    """
+    from playhead.tokens.side_columns import side_path  # noqa: PLC0415  (loads pyarrow)
+
+    todo = {
+        str(side_path(leaf, pack, "tokens", encoding.digest)): (leaf, pack) for leaf, pack in leaves
+    }
+    results: list[TokenResult] = []
+    before = 0
+    with _bar(sum(pack.num_rows for _, pack in todo.values())) as behind:
+        for path, (leaf, pack) in todo.items():
+            results.append(
+                _counted(
+                    path,
+                    leaf,
+                    pack,
+                    encoding,
+                    workers=workers,
+                    progress=behind(before),
+                    force=force,
+                )
+            )
+            before += pack.num_rows
+    return results
+
+
+def say_tokens(results: Sequence[TokenResult]) -> None:
+    """Print what became of the counts, if there are any."""
+    if not results:
+        return
+    count = dict.fromkeys(("counted", "fresh", "failed"), 0)
+    for result in results:
+        count[result.status] += 1
+    rows, tokens = sum(one.rows for one in results), sum(one.tokens for one in results)
+    say(
+        f"Tokens: {count['counted']} counted, {count['fresh']} up to date, "
+        f"{count['failed']} failed; {tokens:,} tokens of {rows:,} rows."
+    )
+
+
+def _counted(
+    path: str,
+    leaf: Leaf,
+    pack: LeafPack,
+    encoding: Encoding,
+    *,
+    workers: int,
+    progress: Progress,
+    force: bool,
+) -> TokenResult:
+    from playhead.tokens.count import find_token_columns, open_token_columns  # noqa: PLC0415
+
+    status: Literal["counted", "fresh", "failed"] = "fresh"
+    counts = error = None
+    try:
+        if force:
+            Path(path).unlink(missing_ok=True)
+        found = find_token_columns(leaf, pack, encoding.digest)
+        if found is None:
+            status = "counted"
+            found = open_token_columns(leaf, pack, encoding, workers=workers, progress=progress)
+        counts = found["tokens"]
+    except PlayheadError as failure:
+        status, error = "failed", failure
+    return TokenResult(
+        leaf=leaf.name,
+        path=path,
+        status=status,
+        rows=pack.num_rows,
+        tokens=0 if counts is None else int(counts.sum(dtype="int64")),
+        error=error,
+    )
+
+
+@contextmanager
+def _bar(total: int) -> Generator[Callable[[int], Progress]]:
+    """Show how many rows are done, on a terminal: what is told is behind so many rows."""
+    if not total or not sys.stderr.isatty():
+        yield lambda before: lambda what, done, total: None  # noqa: ARG005 - the protocol's
+        return
+    from rich.console import Console  # noqa: PLC0415  (only where there is a terminal)
+    from rich.progress import Progress as Bar  # noqa: PLC0415
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("counting tokens", total=total)
+
+        def behind(before: int) -> Progress:
+            def show(what: str, done: float, total: float) -> None:  # noqa: ARG001 - the protocol's
+                bar.update(task, description=f"counting {what}", completed=before + done)
+
+            return show
+
+        yield behind
