@@ -328,9 +328,9 @@ def test_compressed_manifests_carry_their_rows(tmp_path: Path):
     path.write_bytes(gzip.compress(b'{"audio_filepath": "/a.wav"')[:-12])
     with pytest.raises(DataError, match=r"decompressed.*m\.json\.gz"):
         open_one(leaf, tmp_path / "packs")
-    path = tmp_path / "m.jsonl.zst"
-    path.touch()
-    with pytest.raises(NotSupportedError, match=r"gzip only.*m\.jsonl\.zst"):
+    path = tmp_path / "m.jsonl.lz4"
+    path.write_bytes(b"x")
+    with pytest.raises(NotSupportedError, match=r"zstd only.*m\.jsonl\.lz4"):
         open_one(make_leaf("nemo", manifest=[path]), tmp_path / "packs")
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 import stat
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from playhead.errors import (
     BuildError,
@@ -19,6 +17,7 @@ from playhead.errors import (
     PlayheadError,
     SourceNotFoundError,
 )
+from playhead.index.compression import SUFFIXES, open_compressed
 from playhead.paths import scheme
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ BLOCK_BYTES: Final = 4 << 20
 
 _MAX_LINE_BYTES = 64 << 20
 _BOM = b"\xef\xbb\xbf"
-_COMPRESSED = (".gz", ".bz2", ".xz", ".lz4", ".zst")
 _MANY_FILES = 256
 _STAT_THREADS = 16
 
@@ -153,7 +151,7 @@ def is_compressed(path: str) -> bool:
     >>> is_compressed("cuts.jsonl.gz"), is_compressed("cuts.jsonl")
     (True, False)
     """
-    return path.endswith(_COMPRESSED)
+    return path.endswith(SUFFIXES)
 
 
 def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
@@ -164,9 +162,9 @@ def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]
     Raises
     ------
     DataError
-        If a line is longer than 64 MiB, or the file cannot be decompressed.
+        If a line is longer than 64 MiB, or the file cannot be decompressed to its end.
     NotSupportedError
-        If it is compressed by something else than gzip.
+        If it is compressed in a way that is not known.
     """
     pending, offset, lines = b"", 0, 0
     for piece in _pieces(path, block_bytes):
@@ -194,26 +192,11 @@ def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]
 
 def _pieces(path: str, block_bytes: int) -> Iterator[bytes]:
     """Give a file's first three bytes, where a byte order mark would be, then the rest."""
-    with _open(path) as file:
-        size = len(_BOM)
-        while True:
-            try:
-                piece = file.read(size)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise DataError(
-                    f"the file cannot be decompressed: {error}", where=path, fix="Write it again"
-                ) from None
-            if not piece:
-                return
+    with open_compressed(path) if is_compressed(path) else Path(path).open("rb") as file:
+        head = b""
+        while len(head) < len(_BOM) and (piece := file.read(len(_BOM) - len(head))):
+            head += piece
+        if head:
+            yield head
+        while piece := file.read(block_bytes):
             yield piece
-            size = block_bytes
-
-
-def _open(path: str) -> IO[bytes]:
-    if not is_compressed(path):
-        return Path(path).open("rb")
-    if path.endswith(".gz"):
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    raise NotSupportedError(
-        "a manifest can be compressed by gzip only", where=path, fix="Decompress it"
-    )
