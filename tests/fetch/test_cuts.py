@@ -122,3 +122,64 @@ def test_a_rate_is_asked_for_only_where_it_differs():
 def test_what_cannot_be_a_cut_says_where_it_is(sample, error, said):
     with pytest.raises(error, match=f"(?i){said}.*row 7"):
         to_cut(sample, None, {})
+
+
+def stereo(path):
+    """A cut of both channels of a file, with a supervision of each."""
+    path.write_bytes(wav_bytes(1.0, channels=2, seed=3))
+    recording = Recording.from_file(path, recording_id="r")
+    supervisions = [
+        SupervisionSegment(f"s{i}", "r", 0, 1.0, channel=i, text=f"channel {i}") for i in range(2)
+    ]
+    return MultiCut(
+        "two", 0, 1.0, [0, 1], supervisions, recording=recording, custom={"best": 1, "odd": "x"}
+    )
+
+
+@pytest.mark.parametrize(("selector", "index"), [(0, 0), (1, 1), ("best", 1)])
+def test_one_channel_of_a_row_that_is_a_cut(tmp_path, selector, index):
+    both = stereo(tmp_path / "a.wav")
+    one = to_cut(example(cut_data=both.to_dict()), None, {}, selector)
+    assert isinstance(one, MonoCut)
+    assert one == both.with_channels(index).with_id("two")
+    np.testing.assert_array_equal(one.load_audio(), both.load_audio()[index : index + 1])
+    assert [s.text for s in one.supervisions] == [f"channel {index}"]
+
+
+def test_one_channel_of_every_track(tmp_path):
+    both = stereo(tmp_path / "a.wav")
+    mix = both.pad(duration=1.5, preserve_id=True)
+    one = to_cut(example(cut_data=mix.to_dict()), None, {}, 1)
+    assert (one.id, one.num_channels) == ("two", 1)
+    np.testing.assert_array_equal(one.load_audio(), mix.load_audio()[1:])
+
+
+def test_a_cut_of_one_channel_is_that_channel(tmp_path):
+    (tmp_path / "a.wav").write_bytes(DATA)
+    cut = Recording.from_file(tmp_path / "a.wav").to_cut()
+    assert to_cut(example(cut_data=cut.to_dict()), None, {}, 0) == cut
+
+
+@pytest.mark.parametrize(
+    ("selector", "error", "said"),
+    [
+        (2, AudioError, "has 2 channels and channel 2 is wanted.*from 0"),
+        (-1, AudioError, "channel -1 is wanted"),
+        ("worst", ManifestError, "no custom field 'worst'"),
+        ("odd", ManifestError, "the channel is 'x'"),
+    ],
+)
+def test_channels_that_are_not_there(tmp_path, selector, error, said):
+    both = stereo(tmp_path / "a.wav")
+    with pytest.raises(error, match=f"(?is){said}") as caught:
+        to_cut(example(cut_data=both.to_dict()), None, {}, selector)
+    assert "row 7" in str(caught.value)
+
+
+def test_bytes_stand_where_their_markers_are():
+    cut = Recording.from_bytes(DATA, "r").to_cut()
+    data = cut.to_dict()
+    data["recording"]["sources"][0]["source"] = "marker"
+    made = to_cut(example(cut_data=data, in_memory={"marker": DATA}), None, {})
+    np.testing.assert_array_equal(made.load_audio(), cut.load_audio())
+    assert data["recording"]["sources"][0]["source"] == "marker"

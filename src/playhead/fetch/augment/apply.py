@@ -100,24 +100,26 @@ class Augmenter:
         """
         from playhead.fetch.augment.recordings import keyed_ids  # noqa: PLC0415 - Lhotse, 2 s
         from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - same
+        from playhead.fetch.resampling import resample_cut  # noqa: PLC0415 - same
 
         items = _items_of(micro_batch)
         chosen = channels or [None] * len(examples)
         cuts: list[Cut] = []
+        lengths: list[int] = []
         for example, item, tag, channel in zip(examples, items, tags, chosen, strict=True):
             with keyed_ids(item.key):
-                cut = to_cut(example, self.sample_rate, tag, channel)
+                cut = to_cut(example, None, tag, channel)
             if not (cut.has_recording or self.augmentation.only_stretches):
                 raise ManifestError(
                     "the cut has no recording to augment",
                     where=str(example.place),
                     fix=_NEEDS_AUDIO,
                 )
-            cuts.append(cut)
+            lengths.append(round(cut.duration * 1_000_000))
+            cuts.append(cut if self.sample_rate is None else resample_cut(cut, self.sample_rate))
         cuts = self._with_noise(cuts, items)
-        return [
-            self._shaped(cut, item, tag) for cut, item, tag in zip(cuts, items, tags, strict=True)
-        ]
+        facts = zip(cuts, lengths, items, tags, strict=True)
+        return [self._shaped(*fact) for fact in facts]
 
     def after(self, cuts: Sequence[Cut], sample_keys: Sequence[int] | NDArray[np.uint64]) -> CutSet:
         """Make of prepared cuts what the dataset is given: joined, filtered, clipped and so on.
@@ -219,7 +221,7 @@ class Augmenter:
                 mixed.append(mix_noise(cut, draw, noises, item.key, place))
         return mixed
 
-    def _shaped(self, cut: Cut, item: _Item, tags: Mapping[str, Any]) -> Cut:
+    def _shaped(self, cut: Cut, whole_us: int, item: _Item, tags: Mapping[str, Any]) -> Cut:
         from lhotse.cut import MixedCut, PaddingCut  # noqa: PLC0415 - Lhotse, 2 s
 
         from playhead.fetch.augment.padding import pad_cut  # noqa: PLC0415 - same
@@ -227,7 +229,7 @@ class Augmenter:
 
         settings = self.augmentation
         with keyed_ids(item.key):
-            shaped = change_speed(cut, item.speed)
+            shaped = change_speed(cut, item.speed, whole_us)
             shaped = take_stretch(
                 shaped,
                 item.start_us,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playhead.fetch.augment.clipping import clip
 from playhead.fetch.augment.compression import compress
-from playhead.fetch.augment.concatenate import Joined, join_cuts
+from playhead.fetch.augment.concatenate import Joined, join_cuts, merge_texts
 from playhead.fetch.augment.loudness import normalize_loudness
 from playhead.fetch.augment.lowpass import filter_low
 from playhead.fetch.augment.reverb import reverberate
@@ -56,7 +56,7 @@ def _treated(cut: Cut, key: int, augmentation: Augmentation) -> Cut:
         if augmentation.db_norm is not None:
             cut = normalize_loudness(cut, augmentation.db_norm)
         if augmentation.concatenate_merge_supervisions:
-            cut = cut.merge_supervisions()
+            cut = merge_texts(cut)
     if augmentation.lowpass_enabled:
         cut = filter_low(cut, augmentation, key)
     if augmentation.clipping_enabled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 from lhotse.utils import fastcopy
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from lhotse.cut import Cut
 
-__all__ = ["Joined", "join_cuts"]
+__all__ = ["Joined", "join_cuts", "merge_texts"]
 
 
 class Joined(NamedTuple):
@@ -63,3 +64,14 @@ def join_cuts(
         name = f"{here.cut.id}+{shortest.cut.id}"
         left[current] = Joined(fastcopy(together, id=name), (*here.members, *shortest.members))
     return left
+
+
+def merge_texts(cut: Cut) -> Cut:
+    """Give a cut one supervision, whose text is all texts in order, joined by a space.
+
+    Other fields are joined as Lhotse joins them, such as ``cat#en#de`` for the languages.
+    """
+    with warnings.catch_warnings():
+        # Supervisions that truncation cut through reach into their neighbours.
+        warnings.filterwarnings("ignore", "You are merging overlapping supervisions")
+        return cut.merge_supervisions()

@@ -20,14 +20,16 @@ _TOLERANCE = 1e-3
 
 
 def num_samples(microseconds: int, rate: int) -> int:
-    """Count the whole samples in a length that the plan promised: never more than that.
+    """Count the samples in a length that the plan promised; never more than that.
+
+    Lengths were rounded to microseconds: what is less than one short of a sample is that sample.
 
     Examples
     --------
-    >>> num_samples(500_000, 16000), num_samples(333_333, 8000)
-    (8000, 2666)
+    >>> num_samples(500_000, 16000), num_samples(62, 16000), num_samples(333_380, 8000)
+    (8000, 1, 2667)
     """
-    return microseconds * rate // 1_000_000
+    return (microseconds + 1) * rate // 1_000_000
 
 
 def window_id(name: str, part: int) -> str:
@@ -61,7 +63,7 @@ def take_stretch(cut: Cut, start_us: int, span_us: int, *, keep_excessive: bool)
 
     rate = cut.sampling_rate
     taken = cut.truncate(
-        offset=num_samples(start_us, rate) / rate,
+        offset=start_us * rate // 1_000_000 / rate,
         duration=None if span_us < 0 else max(1, num_samples(span_us, rate)) / rate,
         keep_excessive_supervisions=keep_excessive,
         preserve_id=True,
@@ -85,7 +87,7 @@ def take_of_example(
     """
     if example.audio is None or (start_us == 0 and span_us < 0):
         return example
-    start = num_samples(start_us, sample_rate) / sample_rate
+    start = start_us * sample_rate // 1_000_000 / sample_rate
     whole = example.audio.duration
     if span_us >= 0:
         duration = max(1, num_samples(span_us, sample_rate)) / sample_rate
