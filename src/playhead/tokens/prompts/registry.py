@@ -145,8 +145,16 @@ def prompt_digest(prompt: Prompt) -> str:
     if isinstance(own, str):
         return digest_of(b"own digest", own.encode())
     cls = type(prompt)
+    # The source of a class is looked for by its name, that of a function by its place: a class that
+    # was defined twice is told apart by the second.
+    functions = sorted(name for name, one in vars(cls).items() if inspect.isfunction(one))
+    parts = [_source(cls), *(_source(vars(cls)[name]) for name in functions)]
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    return digest_of(b"source", name.encode(), *(part.encode() for part in parts))
+
+
+def _source(one: Any) -> str:
     try:
-        source = inspect.getsource(cls)
+        return inspect.getsource(one)
     except (OSError, TypeError):
-        source = ""
-    return digest_of(b"source", f"{cls.__module__}.{cls.__qualname__}".encode(), source.encode())
+        return ""
