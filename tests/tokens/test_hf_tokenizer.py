@@ -69,6 +69,8 @@ def test_it_travels_by_its_path(path):
     path.write_bytes(hf_bytes(vocab=280))
     with pytest.raises(StaleIndexError, match="replaced"):
         copy.count(["the"], [None])
+    with pytest.raises(StaleIndexError, match="replaced"):
+        copy.encode("the")
 
 
 @pytest.mark.parametrize("data", [b"{}", b'{"model": 3}', hf_bytes()[:-100]])

@@ -63,6 +63,8 @@ def test_it_travels_by_its_path_and_is_loaded_when_it_is_needed(path):
     path.write_bytes(sentencepiece_bytes("de"))
     with pytest.raises(StaleIndexError, match="replaced while it was in use"):
         copy.encode("the")
+    with pytest.raises(StaleIndexError, match="replaced while it was in use"):
+        copy.count(["the"], [None])
 
 
 def test_bytes_travel_where_there_is_no_path():

@@ -79,8 +79,9 @@ class HuggingFaceTokenizer:
 
     def encode(self, text: str, language: str | None = None) -> list[int]:  # noqa: ARG002 - one for all
         """Return the ids that the library gives without special tokens; `Tokenizer.encode`."""
+        model = self._loaded()
         try:
-            return self._loaded().encode(text, add_special_tokens=False).ids
+            return model.encode(text, add_special_tokens=False).ids
         except Exception as error:  # noqa: BLE001 - the library raises plain exceptions
             raise BadTextError(
                 f"the tokenizer cannot encode the text {text!r:.100}: {error}",

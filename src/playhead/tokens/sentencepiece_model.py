@@ -60,8 +60,9 @@ class SentencePieceModel:
 
     def encode(self, text: str, language: str | None = None) -> list[int]:  # noqa: ARG002 - one for all
         """Return the ids that the library gives; `Tokenizer.encode`."""
+        model = self._loaded()
         try:
-            return list(self._loaded().encode(text, out_type=int))
+            return list(model.encode(text, out_type=int))
         except (RuntimeError, TypeError, ValueError):
             raise BadTextError(
                 f"SentencePiece cannot encode the text {text!r:.100}",
@@ -70,8 +71,9 @@ class SentencePieceModel:
 
     def count(self, texts: Sequence[str], languages: Sequence[str | None]) -> NDArray[np.uint32]:  # noqa: ARG002 - one for all
         """Return how many ids each text has; `Tokenizer.count`."""
+        model = self._loaded()
         try:
-            ids = self._loaded().encode(list(texts), out_type=int, num_threads=1)
+            ids = model.encode(list(texts), out_type=int, num_threads=1)
         except (RuntimeError, TypeError, ValueError):
             ids = encode_each(self, texts)
         return np.fromiter(map(len, ids), np.uint32, len(texts))
