@@ -13,6 +13,7 @@ from lhotse.utils import fastcopy
 
 from playhead.errors import AudioError, ManifestError
 from playhead.fetch.audio import read_header
+from playhead.fetch.joined import joined_cut
 from playhead.fetch.resampling import resample_cut
 from playhead.formats.shar_fields import fill_memory
 
@@ -56,7 +57,10 @@ def to_cut(
     ManifestError
         If the row is a cut that Lhotse refuses, or does not say its channel.
     """
-    if example.cut_data is not None:
+    if example.members:
+        rows = [to_cut(member, None, {}, channel_selector) for member in example.members]
+        cut = joined_cut(rows, example.gap, example.id)
+    elif example.cut_data is not None:
         cut = _deserialized(example)
         if channel_selector is not None:
             cut = select_channel(cut, channel_selector, example.place)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
 from playhead.errors import StaleIndexError
+from playhead.fetch.joined import join_examples
 from playhead.fetch.ranges import Ranges
 from playhead.formats import Part, Place, SourcePair, TableFormat, get_format
 from playhead.index.columns import PART_COLUMNS
+from playhead.index.concatenation import joined_rows
 from playhead.storage import local
 from playhead.storage.tarheader import BLOCK, BadHeaderError, Header, parse_header, to_text
 
@@ -79,6 +82,7 @@ class Reader:
         self._leaves = leaves
         self._refs = packs
         self._packs: dict[int, LeafPack] = {}
+        self._starts: dict[int, NDArray[np.int64]] = {}
         self._fresh: set[str] = set()
         self._named: set[str] = set()
         self._timings = timings
@@ -105,8 +109,8 @@ class Reader:
         PlayheadError, OSError
             If a file cannot be read.
         """
-        groups = self._grouped(micro_batch)
-        size = sum(len(group.rows) for group in groups)
+        groups, first = self._grouped(micro_batch)
+        size = int(first[-1])
         ranges = Ranges()
         wanted: list[_Wanted] = []
         tables: dict[int, TableRow] = {}
@@ -131,17 +135,54 @@ class Reader:
         examples: list[Example | None] = [None] * size
         for group in groups:
             self._make(group, found, examples, with_audio=with_audio)
-        return [example for example in examples if example is not None]
+        made = [example for example in examples if example is not None]
+        if size == len(micro_batch.row):
+            return made
+        ends = pairwise(first.tolist())
+        samples = [made[start:end] for start, end in ends]
+        return [
+            join_examples(rows, self._leaves[leaf].concatenation)
+            for rows, leaf in zip(samples, micro_batch.leaf.tolist(), strict=True)
+        ]
 
-    def _grouped(self, micro_batch: MicroBatch) -> list[_Rows]:
+    def _grouped(self, micro_batch: MicroBatch) -> tuple[list[_Rows], NDArray[np.int64]]:
+        """The rows of a batch by leaf, and the place of each sample's first row among all."""
+        leaves = np.unique(micro_batch.leaf).tolist()
+        count = np.ones(len(micro_batch.row), np.int64)
+        for number in leaves:
+            starts = self._joined(number)
+            if starts is not None:
+                mine = np.flatnonzero(micro_batch.leaf == number)
+                samples = micro_batch.row[mine]
+                count[mine] = starts[samples + 1] - starts[samples]
+        first = np.concatenate([[0], np.cumsum(count)])
         groups: list[_Rows] = []
-        for number in np.unique(micro_batch.leaf).tolist():
-            pack = self._packs.get(number)
-            if pack is None:
-                pack = self._packs[number] = self._refs[number].open()
-            at = np.flatnonzero(micro_batch.leaf == number)
-            groups.append(_Rows(self._leaves[number], pack, at, micro_batch.row[at]))
-        return groups
+        for number in leaves:
+            mine = np.flatnonzero(micro_batch.leaf == number)
+            rows, at = micro_batch.row[mine], first[mine]
+            starts = self._joined(number)
+            if starts is not None:
+                within = _ranges(count[mine])
+                rows = np.repeat(starts[rows], count[mine]) + within
+                at = np.repeat(at, count[mine]) + within
+            groups.append(_Rows(self._leaves[number], self._pack(number), at, rows))
+        return groups, first
+
+    def _pack(self, number: int) -> LeafPack:
+        pack = self._packs.get(number)
+        if pack is None:
+            pack = self._packs[number] = self._refs[number].open()
+        return pack
+
+    def _joined(self, number: int) -> NDArray[np.int64] | None:
+        """Where each sample of a leaf whose rows are joined begins among its rows."""
+        how = self._leaves[number].concatenation
+        if how is None:
+            return None
+        starts = self._starts.get(number)
+        if starts is None:
+            starts = self._starts[number] = joined_rows(self._pack(number).duration_us, how)
+        return starts
 
     def _load(
         self, group: _Rows, reader: TableFormat, tables: dict[int, TableRow], *, with_audio: bool
@@ -294,6 +335,11 @@ class Reader:
             where=f"{tar}, byte {offset - BLOCK}",
             fix=_REINDEX,
         )
+
+
+def _ranges(count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0 … n - 1 for each number n, end to end."""
+    return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
 
 
 def _gathered(wanted: Sequence[_Wanted], data: Sequence[bytes | None]) -> dict[int, list[Part]]:

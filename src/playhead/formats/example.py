@@ -86,6 +86,10 @@ class Example:
     """A serialised Lhotse cut with absolute paths, where the row is one."""
     in_memory: Mapping[str, bytes] = field(default_factory=dict)
     """Bytes that the cut's data lie in, by the marker that `cut_data` has in their place."""
+    members: tuple[Example, ...] = ()
+    """The rows that were joined into it, where it is several."""
+    gap: float = 0.0
+    """Silence between them, seconds."""
     cut: Any = None
     """The Lhotse cut after all that changes single samples; None until it is made."""
     tokens: Mapping[str, Any] = field(default_factory=dict)
