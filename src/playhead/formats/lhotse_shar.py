@@ -10,7 +10,7 @@ from playhead.formats.cut_rows import cut_columns, cut_example, decode_cut, reso
 from playhead.formats.registry import register
 from playhead.formats.rows import decode_row
 from playhead.formats.shar_fields import in_memory_manifest, set_field
-from playhead.formats.shar_folders import is_archive, pairs_of_fields, pairs_of_folder
+from playhead.formats.shar_folders import CUTS, is_archive, pairs_of_fields, pairs_of_folder
 from playhead.formats.shar_record import parse_record
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class LhotseShar:
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:
         """One source a shard, in declared order; the k-th shards of all fields are one."""
-        if "shar" not in leaf.paths:
+        if CUTS in leaf.paths:
             return pairs_of_fields(leaf.paths, leaf.name)
         return [pair for folder in leaf.paths["shar"] for pair in pairs_of_folder(folder)]
 

@@ -86,7 +86,10 @@ def _short_members(record: bytes) -> list[tuple[str, bytes]]:
     members: list[tuple[str, bytes]] = []
     start = 0
     while start < len(record):
-        name, size, kind = parse_header(record[start : start + BLOCK])
+        block = record[start : start + BLOCK]
+        if len(block) < BLOCK:
+            raise BadHeaderError("one of its headers is cut short")
+        name, size, kind = parse_header(block)
         if kind not in _REGULAR:
             return []
         start += BLOCK
