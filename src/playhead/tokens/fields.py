@@ -15,6 +15,7 @@ from playhead.blend.yaml_loader import parse_yaml
 from playhead.errors import ConfigError, SourceNotFoundError
 from playhead.formats import get_format
 from playhead.formats.lhotse_cuts import LhotseCuts
+from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
 from playhead.formats.rows import decode_row
 from playhead.index.build import WAIT_SECONDS
@@ -204,7 +205,7 @@ def _facts(
         for number, row in enumerate(rows):
             fields = {**decode_row(row, place_of(leaf, pack, start + number)), **leaf.tags}
             yield fields, (fields,)
-    elif isinstance(reader, LhotseCuts) or leaf.type == "lhotse_shar":
+    elif isinstance(reader, (LhotseCuts, LhotseShar)):
         for number, row in enumerate(rows):
             line = row.partition(b"\n")[0]
             yield _of_cut(decode_row(line, place_of(leaf, pack, start + number)))

@@ -12,6 +12,7 @@ import msgspec
 from playhead.formats import get_format
 from playhead.formats.base import BadRowError
 from playhead.formats.lhotse_cuts import LhotseCuts
+from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
 from playhead.formats.rows import decode_block
 
@@ -72,8 +73,7 @@ def text_reader(leaf: Leaf) -> TextReader | None:
     reader: Any = get_format(leaf.type)
     if isinstance(reader, Nemo):
         return _NemoTexts(leaf.options.text_field, leaf.options.lang_field)
-    is_cut = isinstance(reader, LhotseCuts) or leaf.type == "lhotse_shar"
-    return _cut_texts if is_cut else None
+    return _cut_texts if isinstance(reader, (LhotseCuts, LhotseShar)) else None
 
 
 class _NemoTexts:
@@ -91,23 +91,23 @@ class _NemoTexts:
         texts: list[Any] = [row.text for row in found]
         languages: list[Any] = [row.language for row in found]
         # Most corpora have nothing but texts here, which is known without looking at each.
-        if not _STRINGS.issuperset(map(type, languages)):
+        if not _TEXT_OR_NONE.issuperset(map(type, languages)):
             languages = [_as_text(value) for value in languages]
         numbers: list[int] | None = None
-        kinds = set(map(type, texts))
-        if kinds and kinds != _STRING:
+        if not _TEXT.issuperset(map(type, texts)):
             texts = [_as_text(value) for value in texts]
             numbers = [number for number, text in enumerate(texts) if text is not None]
+        if _NOT_A_TEXT in languages or (numbers is not None and _NOT_A_TEXT in texts):
+            return None
+        if numbers is not None:
             languages = [languages[number] for number in numbers]
             texts = [texts[number] for number in numbers]
-        if _NOT_A_TEXT in texts or _NOT_A_TEXT in languages:
-            return None
         return BlockTexts(texts, languages, numbers)
 
 
-_STRING = {str}
-_STRINGS = {str, type(None)}
-# Such a text cannot stand in a row: JSON has no lone surrogates.
+_TEXT = {str}
+_TEXT_OR_NONE = {str, type(None)}
+# No tokenizer takes such a text, so nothing is lost where a row has it.
 _NOT_A_TEXT = "\udc00"
 
 
