@@ -46,7 +46,7 @@ def waveform(example: Example, sample_rate: int | None) -> tuple[NDArray[np.floa
     cut = example.cut
     if cut is None and example.audio is not None:
         return decode(example.audio, sample_rate, example.place)
-    if cut is None and example.cut_data is None:
+    if cut is None and example.cut_data is None and not example.members:
         raise AudioError(
             "the sample has no audio", where=str(example.place), fix="Use a dataset that needs none"
         )
