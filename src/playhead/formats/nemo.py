@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
-import reprlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +15,7 @@ from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_co
 from playhead.formats.example import Audio, Example
 from playhead.formats.nemo_shards import pair_shards
 from playhead.formats.registry import register
+from playhead.formats.row_fields import channel_of, text_of
 from playhead.formats.rows import CustomField, decode_block, decode_row, is_skipped, resolve_path
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Nemo", "member_name"]
 
-_SHORT = reprlib.Repr()
 _SUB_SEGMENT = re.compile(r"^(.+)-sub\d+(\.\w+)?$", re.DOTALL)
 
 
@@ -158,13 +156,13 @@ class Nemo:
         rate = rate or leaf.options.input_sampling_rate
         return Example(
             id=_stretch_id(name, offset, duration),
-            text=_text(data, leaf.options.text_field, place),
-            language=_text(data, leaf.options.lang_field, place),
+            text=text_of(data, leaf.options.text_field, place),
+            language=text_of(data, leaf.options.lang_field, place),
             audio=Audio(
                 source=parts[0].data if parts else resolve_path(name, folder),
                 start=offset or 0.0,
                 duration=duration,
-                channel=_channel(leaf, data, place),
+                channel=channel_of(leaf, data, place),
                 sampling_rate=None if rate is None else int(rate),
             ),
             place=place,
@@ -213,39 +211,3 @@ def _stretch_id(name: str, offset: float | None, duration: float | None) -> str:
         return name
     parts = [offset] if duration is None else [offset, duration]
     return "-".join([name, *(f"{round(part * 100):06d}" for part in parts)])
-
-
-def _text(data: dict[str, Any], field: str, place: Place) -> str | None:
-    """Return a field's text; numbers are taken as they would be printed."""
-    value = data.get(field)
-    if value is None or isinstance(value, str):
-        return value
-    # The NaN of a table's empty cell is no transcript, and neither is what an object prints as.
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if is_number or (isinstance(value, float) and math.isfinite(value)):
-        return str(value)
-    raise ManifestError(
-        f"the row's field {field!r} is {_SHORT.repr(value)}, which is not a text",
-        where=str(place),
-        fix="Write a string, or null where there is none, and index the manifest again",
-    )
-
-
-def _channel(leaf: Leaf, data: dict[str, Any], place: Place) -> int | None:
-    """Find the channel to keep: an index, the row's field that holds one, or what the row says."""
-    selector = leaf.options.channel_selector
-    if selector is None:
-        selector = data.get("channel_selector")
-    elif isinstance(selector, str):
-        if selector not in data:
-            raise ManifestError(
-                f"the row has no field {selector!r}, which channel_selector names",
-                where=str(place),
-                fix="Add the field, or give channel_selector an index",
-            )
-        selector = data[selector]
-    if selector is None or (isinstance(selector, int) and not isinstance(selector, bool)):
-        return selector
-    raise ManifestError(
-        f"the channel is {selector!r}", where=str(place), fix="Write the channel's index, from 0"
-    )
