@@ -43,9 +43,12 @@ FIELDS = {
     "speaker_info": "jsonl",
 }
 FRAME = 0.01
+ENCODINGS = ("wav", "flac", "mp3", "opus", "original")
 
 
-def recording(folder: Path, name: str, seconds: float, channels: int = 1, seed: int = 0):
+def recording(
+    folder: Path, name: str, seconds: float, channels: int = 1, seed: int = 0
+) -> Recording:
     """A wav of noise."""
     path = folder / f"{name}.wav"
     path.write_bytes(wav_bytes(seconds, RATE, channels, seed))
@@ -82,15 +85,15 @@ def simple_cuts(folder: Path, ids: Sequence[str], seconds: float = 0.3) -> list[
     return cuts
 
 
-def rich_cuts(folder: Path, count: int = 7) -> list[Cut]:
-    """Cuts that have everything a Shar can hold, but not all of them everything."""
-    ids = [LONG, FOREIGN, *(f"cut-{number}" for number in range(count - 2))]
-    cuts: list[Cut] = []
-    for number, cut in enumerate(simple_cuts(folder, ids)):
+def enriched(folder: Path, cuts: Sequence[MonoCut]) -> list[Cut]:
+    """Cuts with features, arrays, a second recording and scalars, though not all of them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rich: list[Cut] = []
+    for number, cut in enumerate(cuts):
         rng = np.random.default_rng(number)
         frames = round(cut.duration / FRAME)
         with NumpyFilesWriter(folder / "arrays") as writer:
-            if number != 2:
+            if number % 7 != 2:
                 matrix = rng.standard_normal((frames, 4)).astype(np.float32)
                 stored = writer.store_array(f"feats-{number}", matrix)
                 cut.features = Features(
@@ -98,7 +101,7 @@ def rich_cuts(folder: Path, count: int = 7) -> list[Cut]:
                     num_frames=frames,
                     num_features=4,
                     frame_shift=FRAME,
-                    sampling_rate=RATE,
+                    sampling_rate=cut.sampling_rate,
                     start=0.0,
                     duration=cut.duration,
                     storage_type=stored.storage_type,
@@ -112,12 +115,19 @@ def rich_cuts(folder: Path, count: int = 7) -> list[Cut]:
                 cut.alignment = writer.store_array(
                     f"ali-{number}", rng.integers(0, 9, frames), FRAME, temporal_dim=0, start=0.0
                 )
-        if number != 3:
+        if number % 5 != 3:
             name = f"target-{number}"
             cut.target_recording = recording(folder, name, cut.duration, seed=100 + number)
             cut.score = number / 7
         cut.speaker_info = {"name": f"speaker {number}", "takes": [number]}
-        cuts.append(cut)
+        rich.append(cut)
+    return rich
+
+
+def rich_cuts(folder: Path) -> list[Cut]:
+    """Seven cuts with everything that a Shar can hold: two channels, and no recording, as well."""
+    ids = [LONG, FOREIGN, *(f"cut-{number}" for number in range(5))]
+    cuts = enriched(folder, simple_cuts(folder, ids))
     stereo = recording(folder, "stereo", 0.5, channels=2, seed=50)
     cuts[4] = MultiCut(
         id=cuts[4].id,
@@ -244,3 +254,30 @@ def loaded(cut: Cut) -> dict[str, np.ndarray]:
         if isinstance(value, (Array, TemporalArray, Recording)):
             found[field] = cut.load_custom(field)
     return found
+
+
+def real_cuts(prompts: Path, count: int) -> list[MonoCut]:
+    """Cuts of real speech; some ids are long, some not ASCII."""
+    chosen = itertools.islice(CutSet.from_file(prompts / "cuts.jsonl"), count)
+    cuts: list[Any] = []
+    for number, cut in enumerate(chosen):
+        source = cut.recording.sources[0]
+        source.source = str(prompts / source.source)
+        if number % 5 == 1:
+            cut.id = f"{'prompt-' * 20}{cut.id}"
+        if number % 5 == 3:
+            cut.id = f"сказано/{cut.id}-ü"
+        cuts.append(cut)
+    return cuts
+
+
+def write_real_shars(folder: Path, prompts: Path) -> None:
+    """`wav`, `flac`, …: 45 prompts each in that encoding; `rich`, and `rich-zst` from the same."""
+    for encoding in ENCODINGS:
+        cuts = real_cuts(prompts, 45)
+        # Lhotse writes lines gzipped; half of these are plain.
+        suffix = "" if encoding in ("flac", "opus") else ".gz"
+        write_shar(folder / encoding, cuts, {"recording": encoding}, 12, suffix)
+    rich = enriched(folder / "sources", real_cuts(prompts, 30))
+    for name, suffix in (("rich", ".gz"), ("rich-plain", ""), ("rich-zst", ".zst")):
+        write_shar(folder / name, rich, FIELDS, 8, suffix)
