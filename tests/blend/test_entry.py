@@ -287,6 +287,11 @@ def test_extra_fields():
             read({**NEMO, "extra_fields": wrong})
 
 
+def test_extra_fields_are_for_rows_that_are_no_cuts():
+    with pytest.raises(ConfigError, match="`extra_fields` does not belong .* `lhotse`"):
+        read({"type": "lhotse", "cuts_path": "c.jsonl", "extra_fields": [LINES]})
+
+
 def test_shar_in_all_its_forms():
     for spec in ("folder", ["a", "b"], [["a", 2], ["b", 1]]):
         assert read({"type": "lhotse_shar", "shar_path": spec}).specs == {"shar": spec}

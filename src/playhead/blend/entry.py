@@ -70,6 +70,8 @@ _UNUSED = (
     "token_equivalent_duration",
 )
 _KNOWN = frozenset({*_COMMON, *CASCADED, *INPUTS, *_UNUSED, "reweight_temperature"})
+# Types whose rows say all of a sample themselves, or that have no rows.
+_OF_CUTS = (GROUP, CONCATENATED, "lhotse", "lhotse_shar")
 _NO_TYPE = InputType(name=GROUP, inputs={})
 
 
@@ -175,7 +177,7 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
         children=children,
         specs=specs,
         own=own,
-        extra_fields=_extra_fields(entry, where),
+        extra_fields=_extra_fields(entry, type_, where),
         concatenation=joined,
     )
 
@@ -269,10 +271,16 @@ def _inner(options: dict[str, Any], where: Spot) -> list[dict[str, Any]]:
     )
 
 
-def _extra_fields(entry: dict[str, Any], where: Spot) -> tuple[ExtraField, ...]:
+def _extra_fields(entry: dict[str, Any], type_: str, where: Spot) -> tuple[ExtraField, ...]:
     given = entry.get("extra_fields")
     if not given:
         return ()
+    if type_ in _OF_CUTS:
+        raise ConfigError(
+            f"`extra_fields` does not belong to an entry of type `{type_}`",
+            where=str(where.at("extra_fields")),
+            fix="Put the fields into the cuts",
+        )
     try:
         fields = tuple(ExtraField(**item) for item in given)
         texts: list[Any] = [text for item in fields for text in (item.name, item.path)]

@@ -13,6 +13,7 @@ from playhead.errors import StaleIndexError
 from playhead.fetch.joined import join_examples
 from playhead.fetch.ranges import Ranges
 from playhead.formats import Part, Place, SourcePair, TableFormat, get_format
+from playhead.formats.extra_fields import ExtraLines
 from playhead.index.columns import PART_COLUMNS
 from playhead.index.concatenation import joined_rows
 from playhead.storage import local
@@ -83,6 +84,7 @@ class Reader:
         self._refs = packs
         self._packs: dict[int, LeafPack] = {}
         self._starts: dict[int, NDArray[np.int64]] = {}
+        self._lines: dict[str, ExtraLines] = {}
         self._fresh: set[str] = set()
         self._named: set[str] = set()
         self._timings = timings
@@ -135,6 +137,9 @@ class Reader:
         examples: list[Example | None] = [None] * size
         for group in groups:
             self._make(group, found, examples, with_audio=with_audio)
+            if group.leaf.extra_fields:
+                sample = np.searchsorted(first, group.at, side="right") - 1
+                self._add_lines(group, examples, micro_batch.sample_keys[sample])
         made = [example for example in examples if example is not None]
         if size == len(micro_batch.row):
             return made
@@ -318,6 +323,17 @@ class Reader:
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
                 example.audio = None
             examples[at] = example
+
+    def _add_lines(
+        self, group: _Rows, examples: list[Example | None], keys: NDArray[np.uint64]
+    ) -> None:
+        lines = self._lines.get(group.leaf.key)
+        if lines is None:
+            lines = self._lines[group.leaf.key] = ExtraLines(group.leaf.extra_fields)
+        for at, row, key in zip(group.at.tolist(), group.rows.tolist(), keys.tolist(), strict=True):
+            example = examples[at]
+            if example is not None:
+                lines.add(example, row, key)
 
     @staticmethod
     def _checked(block: bytes, tar: str, offset: int, size: int) -> Header:
