@@ -288,7 +288,7 @@ def test_extra_fields():
 
 
 def test_extra_fields_are_for_rows_that_are_no_cuts():
-    with pytest.raises(ConfigError, match="`extra_fields` does not belong .* `lhotse`"):
+    with pytest.raises(ConfigError, match=r"`extra_fields` does not belong .* `lhotse`"):
         read({"type": "lhotse", "cuts_path": "c.jsonl", "extra_fields": [LINES]})
 
 
