@@ -137,7 +137,7 @@ class Table:
 
 @register("lines_for_tests")
 class Lines:
-    """A person's own type, whose rows are no JSON."""
+    """A person's own type, which calls everything by another name."""
 
     def sources(self, leaf):
         return [SourcePair(manifest=path) for path in leaf.paths["manifest"]]
@@ -155,8 +155,8 @@ class Lines:
         )
 
     def example(self, leaf, place, row, parts):
-        text, _, language = row.decode().partition("|")
-        return _example(leaf, place, {"text": text, "lang": language.strip() or None})
+        text, language = json.loads(row)["said"].split("|")
+        return _example(leaf, place, {"text": text, "lang": language})
 
 
 def _rows(path: str) -> list[dict[str, Any]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
 
-from playhead.errors import IndexFileError
+from playhead.errors import BuildError, IndexFileError, PlayheadError
 from playhead.index.build import WAIT_SECONDS
 from playhead.index.lock import build_lock
 from playhead.tokens.base import digest_of
@@ -17,7 +18,7 @@ from playhead.tokens.jobs import Stretch, do_all, stretches
 from playhead.tokens.side_file import SideColumns, read_side, write_side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from numpy.typing import DTypeLike, NDArray
 
@@ -163,7 +164,10 @@ def open_columns(
     if found is not None:
         return found
     path = side_path(leaf, pack, measure.kind, measure.digest)
-    with build_lock(path, wait_seconds=wait_seconds, on_wait=_log.warning):
+    with (
+        _named_os_errors(path),
+        build_lock(path, wait_seconds=wait_seconds, on_wait=_log.warning),
+    ):
         side = _usable(leaf, pack, measure.kind, measure.digest)
         if side is None or side.num_rows < pack.num_rows:
             columns = _made(leaf, pack, measure, side, workers=workers, progress=progress)
@@ -177,6 +181,21 @@ def open_columns(
             fix="Look after the disk, and start again",
         )
     return found
+
+
+@contextmanager
+def _named_os_errors(path: Path) -> Generator[None]:
+    """Say what the system says (a full disk, a file that may not be read) as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, PlayheadError):
+            raise
+        raise BuildError(
+            f"the rows cannot be looked at or the file not be written: {error.strerror or error}",
+            where=str(error.filename or path),
+            fix="Look after the disk and its rights, and start again",
+        ) from error
 
 
 def _usable(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> SideColumns | None:
