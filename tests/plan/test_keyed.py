@@ -36,7 +36,7 @@ def test_keys_never_change():
         0x44C3CD7F43C661C,
         0xE6984080BAB12A02,
     ]
-    assert [int(purpose) for purpose in Purpose] == list(range(1, 12))
+    assert [int(purpose) for purpose in Purpose] == list(range(1, 15))
 
 
 def test_arrays_agree_with_single_keys():

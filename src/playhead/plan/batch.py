@@ -35,8 +35,8 @@ class MicroBatch:
     sample_keys: NDArray[np.uint64]
     """64-bit key of each sample, from (seed, leaf, pass, row, part): seeds its augmentation."""
     speed: NDArray[np.int16] | None = None
-    """Speed of each sample in thousandths of its own, 900, 1000 or 1100; None where all are 1000."""
+    """Speed of each sample in thousandths: 900, 1000 or 1100; None where all are 1000."""
     start_us: NDArray[np.int64] | None = None
-    """Where each sample begins in its row after the change of speed (µs); None where all begin at 0."""
+    """Where each begins in its row, once its speed is changed (µs); None where all begin at 0."""
     span_us: NDArray[np.int64] | None = None
-    """Length of each sample before padding (µs), -1 where it is the whole row; None where all are."""
+    """Length of each before padding (µs), -1 where it is the whole row; None where all are."""

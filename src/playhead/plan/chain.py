@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from playhead.errors import PlanError, PositionError
-from playhead.plan.deal import LinkKey, deal, refused, without_refused
+from playhead.plan.deal import LinkKey, deal
 from playhead.plan.draw import Source
-from playhead.plan.items import Items, accept, draw_items, interleaved
+from playhead.plan.items import Items, draw_items, interleaved
+from playhead.plan.refusals import accepted, batching_questions, shape_questions, without
+from playhead.plan.reshape import reshaped_by_key
 from playhead.plan.roster import Roster
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from playhead.plan.position import Link, Position
     from playhead.plan.settings import Batching
 
-__all__ = ["Pool", "Running", "pool_of", "running_link", "source_of"]
+__all__ = ["Pool", "Running", "pool_of", "running_link", "samples_of", "source_of"]
 
 # More draws than this to find a sample that is accepted mean filters that accept next to nothing.
 _MOST_FURTHER_DRAWS = 1 << 24
@@ -38,7 +40,7 @@ class Pool:
     taken: NDArray[np.int64]
     """Draws of each leaf since the start of the chain, shape (L,)."""
     read: NDArray[np.int64]
-    """Samples of each leaf handed out by the links before, shape (L,)."""
+    """Samples (each part of a row is one) of each leaf that links before handed out, shape (L,)."""
     windows: int
     """Windows of the chain that were drawn."""
     further: int = 0
@@ -93,6 +95,24 @@ def pool_of(source: Source, links: int) -> Pool:
     return pool
 
 
+def samples_of(source: Source, draws: Items, dropped: dict[str, int]) -> Items:
+    """Return the samples that drawn rows give and no filter refuses.
+
+    Parameters
+    ----------
+    source
+        The leaves.
+    draws
+        Whole rows, as `draw_items` gives them.
+    dropped
+        Samples that are refused, by reason; added to.
+    """
+    shape = source.position.shape
+    items = reshaped_by_key(draws, shape, source.roster.words, source.roster.seed)
+    items = without(items, shape_questions(shape), dropped)
+    return items if items.verdict is None else replace(items, verdict=None)
+
+
 def _empty_pool(source: Source) -> Pool:
     nothing = np.zeros(len(source.columns), dtype=np.int64)
     return Pool(
@@ -114,7 +134,7 @@ def _deal(source: Source, pool: Pool, link: Link, key: LinkKey) -> Dealt:
         drawn = draw_items(source, pool.taken, counts)
         if not shape.shuffle and not shape.finite:
             drawn = interleaved(drawn, counts[source.roster.sequence])
-        parts.append(accept(drawn, shape.min_duration_us, shape.max_duration_us, pool.dropped))
+        parts.append(samples_of(source, drawn, pool.dropped))
         pool.taken = pool.taken + counts
         pool.windows += 1
     pool.items = Items.joined([part for part in parts if len(part)] or parts[:1])
@@ -157,10 +177,10 @@ def _further(source: Source, pool: Pool, link: int, need: int, batching: Batchin
         if not len(leaves):
             break
         drawn = _in_order_of(leaves, source, pool.taken)
-        running = np.cumsum(_acceptable(drawn, source, batching))
+        running = np.cumsum(_accepted_of_draws(drawn, source, batching))
         used = min(int(np.searchsorted(running, need - found)) + 1, len(leaves))
-        part = drawn.chosen(slice(0, used))
-        parts.append(_kept(part, source, batching, pool.dropped))
+        part = samples_of(source, drawn.chosen(slice(0, used)), pool.dropped)
+        parts.append(without(part, batching_questions(batching), pool.dropped))
         found += int(running[used - 1])
         pool.taken = pool.taken + np.bincount(leaves[:used], minlength=len(before))
         pool.further += used
@@ -168,13 +188,13 @@ def _further(source: Source, pool: Pool, link: int, need: int, batching: Batchin
         if pool.further > _MOST_FURTHER_DRAWS and not found:
             raise PlanError(
                 f"of {pool.further} draws the filters and the batch limits accept none",
-                fix="Widen min_duration, max_duration, the bins or the limit",
+                fix="Widen the filters, the bins or the limit",
             )
     return Items.joined(parts) if parts else pool.items.chosen(slice(0, 0))
 
 
 def _in_order_of(leaves: NDArray[np.int64], source: Source, taken: NDArray[np.int64]) -> Items:
-    """Draw once from each of a sequence of leaves."""
+    """Draw one row from each of a sequence of leaves."""
     counts = np.bincount(leaves, minlength=len(taken)).astype(np.int64)
     _check_present(source, counts)
     drawn = draw_items(source, taken, counts)
@@ -184,19 +204,11 @@ def _in_order_of(leaves: NDArray[np.int64], source: Source, taken: NDArray[np.in
     return drawn.chosen(place)
 
 
-def _acceptable(items: Items, source: Source, batching: Batching) -> NDArray[np.bool_]:
+def _accepted_of_draws(draws: Items, source: Source, batching: Batching) -> NDArray[np.int64]:
+    """How many of the samples of each draw are accepted, shape (draws,)."""
     shape = source.position.shape
-    good = items.length >= 0
-    if shape.min_duration_us is not None:
-        good &= items.length >= shape.min_duration_us
-    if shape.max_duration_us is not None:
-        good &= items.length <= shape.max_duration_us
-    for mask in refused(items.length, batching).values():
-        good &= ~mask
-    return good
-
-
-def _kept(items: Items, source: Source, batching: Batching, dropped: dict[str, int]) -> Items:
-    shape = source.position.shape
-    items = accept(items, shape.min_duration_us, shape.max_duration_us, dropped)
-    return without_refused(items, batching, dropped)
+    items = reshaped_by_key(draws, shape, source.roster.words, source.roster.seed)
+    good = accepted(items, shape, batching)
+    if items.part is None:
+        return good.astype(np.int64)
+    return np.bincount(np.cumsum(items.part == 0)[good] - 1, minlength=len(draws))

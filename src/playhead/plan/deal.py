@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from playhead.plan.bins import batch_sizes, bins_by_length, cut_2d, successors
 from playhead.plan.classes import class_by_bins, class_by_mass, set_apart
 from playhead.plan.cut import (
     RunningCut,
@@ -21,6 +22,7 @@ from playhead.plan.effort import effective, effective_one, longest_allowed
 from playhead.plan.items import Items
 from playhead.plan.keyed import Purpose, key, stream
 from playhead.plan.permute import ranges
+from playhead.plan.refusals import batching_questions, bins_of, without
 from playhead.plan.steps import deal_in_order, deal_keyed
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from playhead.plan.settings import Batching
 
-__all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal", "refused", "without_refused"]
+__all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal"]
 
 # A cut by class costs next to nothing; a running one as much as all the rest of a window's plan.
 _MANY_CUTS = 14
@@ -59,7 +61,10 @@ class Filler(Protocol):
     """Draws beyond the windows of a link, so that its last step becomes full."""
 
     def __call__(self, need: int, batching: Batching) -> Items:
-        """Up to so many further samples that `batching` does not refuse."""
+        """Return so many further samples that `batching` does not refuse.
+
+        A few more where the last of the draws gives several, fewer where a finite pass is over.
+        """
         ...
 
 
@@ -106,23 +111,13 @@ class Dealt:
         return self.items.chosen(np.flatnonzero(left))
 
 
-def refused(length_us: NDArray[np.int64], batching: Batching) -> dict[str, NDArray[np.bool_]]:
-    """Which samples the batching options drop, by reason."""
-    masks: dict[str, NDArray[np.bool_]] = {}
-    if batching.sizes and batching.bins_us:
-        masks["above_last_bin"] = length_us > batching.bins_us[-1]
-    longest = longest_allowed(batching) if batching.oversize == "drop" else None
-    if longest is not None:
-        masks["oversize"] = length_us > longest
-    return masks
-
-
 def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
     """Cut a pool into batches, a multiple of the step many, and deal these into steps.
 
     Where a pool is too small to make a whole number of steps even from batches of one sample,
     `fill` gives more; what a finite pass cannot give is made up for by repeating samples, or with
-    `drop_last` the step that is not full is left out.
+    `drop_last` the step that is not full is left out. So it is where the last draw of an endless
+    blend gives several samples, and no batch may take two.
 
     Parameters
     ----------
@@ -136,15 +131,19 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
         Gives further samples.
     """
     dropped: dict[str, int] = {}
-    pool = without_refused(pool, batching, dropped)
+    pool = without(pool, batching_questions(batching), dropped)
     per_step = batching.micro_batches_per_step
     order, starts, recut = _cut(pool, batching, link)
     wanted = -(-max(len(starts), 1) // per_step) * per_step
+    missing = len(pool) < wanted
+    if missing:
+        pool = Items.joined([pool, fill(wanted - len(pool), batching)])
+        if len(pool) > wanted:
+            order, starts, recut = _cut(pool, batching, link)
+            wanted = -(-len(starts) // per_step) * per_step
+            missing = len(pool) < wanted
     num_real = len(pool)
-    if num_real < wanted:
-        more = fill(wanted - num_real, batching)
-        pool = Items.joined([pool, more])
-        num_real = len(pool)
+    if missing:
         if 0 < num_real < wanted and not batching.drop_last:
             pool = Items.joined([pool, _repeats(pool, wanted - num_real, link)])
         kept = len(pool) // per_step * per_step
@@ -173,17 +172,7 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
 
 def count_batches(pool: Items, batching: Batching, link: LinkKey) -> int:
     """How many batches a pool makes at the limit itself."""
-    return len(_cut(without_refused(pool, batching, {}), batching, link)[1])
-
-
-def without_refused(pool: Items, batching: Batching, dropped: dict[str, int]) -> Items:
-    """Return the samples that the batching options keep; the others are counted in `dropped`."""
-    for reason in ("above_last_bin", "oversize"):
-        mask = refused(pool.length, batching).get(reason)
-        if mask is not None and mask.any():
-            dropped[reason] = dropped.get(reason, 0) + int(np.count_nonzero(mask))
-            pool = pool.chosen(~mask)
-    return pool
+    return len(_cut(without(pool, batching_questions(batching), {}), batching, link)[1])
 
 
 def _order(count: int, classes: NDArray[np.uint16] | None, link: LinkKey) -> NDArray[np.int64]:
@@ -244,17 +233,15 @@ def _by_class(
 def _cut_sizes(
     pool: Items, batching: Batching, link: LinkKey
 ) -> tuple[NDArray[np.int64], list[int]]:
-    bins, sizes = batching.bins_us or (), list(batching.sizes)
-    if batching.batch_size is not None:
-        sizes = [min(size, batching.batch_size) for size in sizes]
-    if batching.batch_duration_us is not None:
-        efforts = [effective_one(border, batching.quadratic_duration_us) for border in bins]
-        limits = [batching.batch_duration_us // effort for effort in efforts]
-        sizes = [max(1, min(size, most)) for size, most in zip(sizes, limits, strict=True)]
-    classes = np.searchsorted(np.array(bins), pool.length, side="left").astype(np.uint16)
+    bins, sizes = batching.bins_us or (), batch_sizes(batching)
+    in_2d = batching.bins_tokens
+    found = bins_by_length(pool.length, bins) if in_2d is None else bins_of(pool, batching)
+    classes = found.astype(np.uint16)
     order = _order(len(pool), classes, link)
-    ends = np.cumsum(np.bincount(classes, minlength=len(bins)))
-    return order, cut_fixed(ends.tolist(), sizes)
+    counts = np.bincount(classes, minlength=len(bins))
+    if in_2d is None:
+        return order, cut_fixed(np.cumsum(counts).tolist(), sizes)
+    return cut_2d(order, counts.tolist(), sizes, successors(bins, in_2d, sizes))
 
 
 def _repeats(pool: Items, need: int, link: LinkKey) -> Items:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from playhead.plan.keyed import Purpose, derive, key
 from playhead.plan.permute import Spans, permute_spans, ranges
 from playhead.plan.shards import rows_by_shard
+from playhead.plan.slices import Slices, slices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from playhead.plan.columns import LeafColumns
     from playhead.plan.position import Position
-    from playhead.plan.progress import PassOrder
+    from playhead.plan.progress import LeafProgress, PassOrder
     from playhead.plan.roster import Roster
 
 __all__ = ["Drawn", "Source", "draw_rows"]
@@ -34,6 +36,35 @@ class Source:
     """The same as arrays."""
     columns: Sequence[LeafColumns | None]
     """Columns of each leaf of the roster; None where a leaf is not drawn from."""
+
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether a filter of the window, or a link of it, looks at tokens."""
+        shape = self.position.shape
+        return (
+            shape.min_tps is not None
+            or shape.max_tps is not None
+            or any(link.batching.needs_tokens for link in self.position.chain)
+        )
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether a pass of any leaf is over slices of its shards."""
+        return any(
+            leaf.slice_length is not None or leaf.next_slice_length is not None
+            for leaf in self.position.leaves.values()
+        )
+
+    def slices(self, number: int, *, running: bool) -> Slices | None:
+        """Return what the running pass of a leaf, or a later one, takes of its shards."""
+        columns, progress = self.columns[number], self._progress[number]
+        if columns is None:
+            return None
+        return slices_of(columns, progress.slice_length if running else progress.next_slice_length)
+
+    @property
+    def _progress(self) -> list[LeafProgress]:
+        return list(self.position.leaves.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -154,10 +185,30 @@ def _by_order(
 
 def _ordered(source: Source, segments: _Segments, order: PassOrder, seed: int) -> NDArray[np.int64]:
     if order == "declared":
-        return ranges(segments.first, segments.count)
-    if order == "shards":
-        return _ordered_by_shard(source, segments, seed)
-    return _permuted(source, segments, seed)
+        places = ranges(segments.first, segments.count)
+    elif order == "shards":
+        places = _ordered_by_shard(source, segments, seed)
+    else:
+        places = _permuted(source, segments, seed)
+    if source.has_slices:
+        _to_slices(source, segments, places, seed)
+    return places
+
+
+def _to_slices(source: Source, segments: _Segments, places: NDArray[np.int64], seed: int) -> None:
+    """Turn places in passes over sliced leaves into rows, in place."""
+    ends = np.cumsum(segments.count)
+    # A running pass may be over slices of another length than those after it.
+    number = 2 * segments.leaf + segments.running
+    borders = np.flatnonzero(np.diff(number, prepend=-1, append=-1)).tolist()
+    for begin, end in pairwise(borders):
+        leaf = int(segments.leaf[begin])
+        slices = source.slices(leaf, running=bool(segments.running[begin]))
+        if slices is not None:
+            some = slice(int(ends[begin] - segments.count[begin]), int(ends[end - 1]))
+            passes = np.repeat(segments.pass_[begin:end], segments.count[begin:end])
+            word = int(source.roster.words[leaf])
+            places[some] = slices.rows(places[some], passes, seed, word)
 
 
 def _permuted(source: Source, segments: _Segments, seed: int) -> NDArray[np.int64]:
@@ -175,14 +226,21 @@ def _ordered_by_shard(source: Source, segments: _Segments, seed: int) -> NDArray
         if columns is None or columns.shard is None:
             parts.append(_permuted(source, segments.chosen(np.array([number])), seed))
             continue
+        size, pass_ = int(segments.size[number]), int(segments.pass_[number])
+        word = int(source.roster.words[leaf])
+        shard = columns.shard[:size]
+        slices = source.slices(leaf, running=bool(segments.running[number]))
+        if slices is not None:
+            rows = slices.rows(np.arange(size), np.array([pass_]), seed, word)
+            shard = columns.shard[rows]
         parts.append(
             rows_by_shard(
-                columns.shard[: segments.size[number]],
+                shard,
                 int(segments.first[number]),
                 int(segments.count[number]),
                 seed=seed,
-                leaf=int(source.roster.words[leaf]),
-                pass_=int(segments.pass_[number]),
+                leaf=word,
+                pass_=pass_,
             )
         )
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

@@ -1,31 +1,43 @@
-"""The samples that are dealt out in batches: rows with their lengths, after the filters."""
+"""The samples that are dealt out in batches: rows, or parts of rows, with their lengths."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from playhead.plan.draw import draw_rows
 from playhead.plan.permute import ranges
+from playhead.plan.verdicts import side_column, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from playhead.plan.columns import LeafColumns
     from playhead.plan.draw import Drawn, Source
 
-__all__ = ["UNKNOWN_LENGTH", "Items", "accept", "draw_items", "interleaved"]
+__all__ = ["UNKNOWN_LENGTH", "Items", "draw_items", "interleaved"]
 
 UNKNOWN_LENGTH = -1
 """The length of a row of a leaf that is gone; such a row is never dealt out."""
 
+# What the columns that may be None stand for where they are.
+_DEFAULTS: dict[str, tuple[int, Any]] = {
+    "part": (0, np.int32),
+    "speed": (1000, np.int16),
+    "start": (0, np.int64),
+    "span": (-1, np.int64),
+    "tokens": (0, np.int64),
+    "verdict": (0, np.uint8),
+}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Items:
-    """Samples in canonical order; every array has shape (M,)."""
+    """Samples in canonical order (leaf, pass, draw, part); every array has shape (M,)."""
 
     leaf: NDArray[np.int32]
     """Number of the leaf in the roster."""
@@ -35,6 +47,18 @@ class Items:
     """Row of the leaf."""
     length: NDArray[np.int64]
     """Length (µs)."""
+    part: NDArray[np.int32] | None = None
+    """Part of the row; None where all are the first."""
+    speed: NDArray[np.int16] | None = None
+    """Speed in thousandths; None where all are 1000."""
+    start: NDArray[np.int64] | None = None
+    """Where the sample begins in its row (µs); None where all begin at 0."""
+    span: NDArray[np.int64] | None = None
+    """Length before padding (µs), -1 for that of the row; None where all are."""
+    tokens: NDArray[np.int64] | None = None
+    """Tokens of the row; None where nothing looks at them."""
+    verdict: NDArray[np.uint8] | None = None
+    """What the filters of rows say; None where they accept all."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -46,7 +70,17 @@ class Items:
             pass_=self.pass_[which],
             row=self.row[which],
             length=self.length[which],
+            part=None if self.part is None else self.part[which],
+            speed=None if self.speed is None else self.speed[which],
+            start=None if self.start is None else self.start[which],
+            span=None if self.span is None else self.span[which],
+            tokens=None if self.tokens is None else self.tokens[which],
+            verdict=None if self.verdict is None else self.verdict[which],
         )
+
+    def with_lengths(self, length: NDArray[np.int64], **others: NDArray[Any]) -> Items:
+        """Return the samples with other lengths, and other columns that go with them."""
+        return replace(self, length=length, **others)
 
     @staticmethod
     def joined(parts: Sequence[Items]) -> Items:
@@ -58,11 +92,25 @@ class Items:
             pass_=np.concatenate([part.pass_ for part in parts]),
             row=np.concatenate([part.row for part in parts]),
             length=np.concatenate([part.length for part in parts]),
+            **{name: _joined(parts, name) for name in _DEFAULTS},
         )
 
 
+def _joined(parts: Sequence[Items], name: str) -> Any:
+    columns = [getattr(part, name) for part in parts]
+    if all(column is None for column in columns):
+        return None
+    default, kind = _DEFAULTS[name]
+    return np.concatenate(
+        [
+            np.full(len(part), default, dtype=kind) if column is None else column
+            for part, column in zip(parts, columns, strict=True)
+        ]
+    )
+
+
 def draw_items(source: Source, taken: NDArray[np.int64], counts: NDArray[np.int64]) -> Items:
-    """Draw rows and read their lengths, leaf after leaf; no filter is applied yet.
+    """Draw rows and read their columns, leaf after leaf; each draw is one whole row still.
 
     Parameters
     ----------
@@ -70,9 +118,55 @@ def draw_items(source: Source, taken: NDArray[np.int64], counts: NDArray[np.int6
         As for `draw_rows`.
     """
     drawn = draw_rows(source, taken, counts)
-    return Items(
-        leaf=drawn.leaf, pass_=drawn.pass_, row=drawn.row, length=_lengths(source, drawn, counts)
+    shape = source.position.shape
+
+    rows = _RowsOf(source, drawn, counts)
+
+    judged = any(
+        leaf is not None and verdicts(leaf, shape) is not None
+        for leaf, count in zip(source.columns, counts.tolist(), strict=True)
+        if count
     )
+    return Items(
+        leaf=drawn.leaf,
+        pass_=drawn.pass_,
+        row=drawn.row,
+        length=rows.read(lambda leaf: leaf.duration_us, UNKNOWN_LENGTH, np.int64),
+        tokens=(
+            rows.read(lambda leaf: side_column(leaf, shape.tokens or "", "tokens"), 0, np.int64)
+            if source.needs_tokens
+            else None
+        ),
+        verdict=rows.read(lambda leaf: verdicts(leaf, shape), 0, np.uint8) if judged else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RowsOf:
+    """Rows that were drawn, leaf after leaf."""
+
+    source: Source
+    drawn: Drawn
+    counts: NDArray[np.int64]
+
+    def read(
+        self, column: Callable[[LeafColumns], NDArray[Any] | None], absent: int, kind: Any
+    ) -> NDArray[Any]:
+        """Return a column of the leaves at these rows; `absent` where a leaf has none."""
+        parts: list[NDArray[Any]] = []
+        start = 0
+        sequence = self.source.roster.sequence
+        for number in sequence[self.counts[sequence] > 0].tolist():
+            count = int(self.counts[number])
+            leaf = self.source.columns[number]
+            values = None if leaf is None else column(leaf)
+            if values is None:
+                parts.append(np.full(count, absent, dtype=kind))
+            else:
+                rows = self.drawn.row[start : start + count]
+                parts.append(values[rows].astype(kind, copy=False))
+            start += count
+        return np.concatenate(parts) if parts else np.empty(0, dtype=kind)
 
 
 def interleaved(items: Items, counts: NDArray[np.int64]) -> Items:
@@ -89,47 +183,3 @@ def interleaved(items: Items, counts: NDArray[np.int64]) -> Items:
     place = 2 * ranges(np.zeros_like(counts), counts) + 1
     place = (place << 38) // np.repeat(2 * counts, counts)
     return items.chosen(np.argsort(place, kind="stable"))
-
-
-def _lengths(source: Source, drawn: Drawn, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    parts: list[NDArray[np.int64]] = []
-    start = 0
-    for leaf in source.roster.sequence[counts[source.roster.sequence] > 0].tolist():
-        count = int(counts[leaf])
-        columns = source.columns[leaf]
-        if columns is None:
-            parts.append(np.full(count, UNKNOWN_LENGTH))
-        else:
-            parts.append(columns.duration_us[drawn.row[start : start + count]])
-        start += count
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-
-
-def accept(items: Items, low: int | None, high: int | None, dropped: dict[str, int]) -> Items:
-    """Return the samples that the length filters keep; what they drop is counted in `dropped`.
-
-    Parameters
-    ----------
-    items
-        Samples.
-    low, high
-        Shortest and longest length that is kept (µs, inclusive); None keeps all.
-    dropped
-        Counts by reason (`no_length`, `min_duration`, `max_duration`), added to.
-    """
-    items = _without(items, items.length < 0, "no_length", dropped)
-    if low is not None:
-        items = _without(items, items.length < low, "min_duration", dropped)
-    if high is not None:
-        items = _without(items, items.length > high, "max_duration", dropped)
-    return items
-
-
-def _without(
-    items: Items, refused: NDArray[np.bool_], reason: str, dropped: dict[str, int]
-) -> Items:
-    count = int(np.count_nonzero(refused))
-    if not count:
-        return items
-    dropped[reason] = dropped.get(reason, 0) + count
-    return items.chosen(~refused)

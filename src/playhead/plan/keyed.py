@@ -44,6 +44,12 @@ class Purpose(IntEnum):
     """What dataset code is seeded with, per micro-batch."""
     SAMPLE = 11
     """What augmentation is seeded with, per sample."""
+    SPEED = 12
+    """Speed of a draw."""
+    OFFSET = 13
+    """Where truncation begins in a row."""
+    SLICE = 14
+    """Where the slice of a shard begins, per pass."""
 
 
 def mix(word: int) -> int:

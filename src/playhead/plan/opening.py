@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from playhead.plan.checks import check_blend
+from playhead.plan.filters import leaf_facts, with_exclusions
 from playhead.plan.position import Link, Position, order_of_passes
 from playhead.plan.progress import LeafProgress
 from playhead.plan.roster import reduced
+from playhead.plan.slices import rows_of_pass, slice_length_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +100,7 @@ def open_window(
     pass_
         Pass that new leaves begin with.
     """
+    shape = with_exclusions(shape, leaves)
     order = order_of_passes(shape)
     present = {moved.get(leaf.key, leaf.key): leaf for leaf in leaves}
     finished = (
@@ -108,18 +111,22 @@ def open_window(
     joined: dict[str, LeafProgress] = dict(entries)
     for key, leaf in present.items():
         if key in entries:
-            joined[key] = _brought_up(entries[key], leaf, shape.finite)
+            joined[key] = _brought_up(entries[key], leaf, shape)
         elif not finished:
             digest = leaf.digest(leaf.num_rows)
+            sliced = slice_length_of(leaf, shape)
+            rows = rows_of_pass(leaf, sliced)
             joined[key] = LeafProgress(
                 pass_=pass_,
                 done=0,
-                rows=leaf.num_rows,
+                rows=rows,
                 fingerprint=digest,
                 seed=seed,
                 order=order,
-                next_rows=leaf.num_rows,
+                slice_length=sliced,
+                next_rows=rows,
                 next_fingerprint=digest,
+                next_slice_length=sliced,
             )
     for key, progress in joined.items():
         if not progress.done:
@@ -129,6 +136,7 @@ def open_window(
                 order=order,
                 rows=progress.next_rows,
                 fingerprint=progress.next_fingerprint,
+                slice_length=progress.next_slice_length,
             )
     joined = dict(sorted(joined.items()))
     weights = [_weight(present.get(key), shape.finite) for key in joined]
@@ -152,11 +160,19 @@ def _weight(leaf: LeafColumns | None, finite: bool) -> int:
     return 1 if finite else leaf.weight
 
 
-def _brought_up(progress: LeafProgress, leaf: LeafColumns, finite: bool) -> LeafProgress:
+def _brought_up(progress: LeafProgress, leaf: LeafColumns, shape: Shape) -> LeafProgress:
     """Rows that were appended join at the next pass; a finite pass has none after it."""
-    if finite or leaf.num_rows <= progress.next_rows:
+    sliced = slice_length_of(leaf, shape)
+    if progress.next_slice_length == sliced and (
+        shape.finite or sliced is not None or leaf.num_rows <= progress.next_rows
+    ):
         return progress
-    return replace(progress, next_rows=leaf.num_rows, next_fingerprint=leaf.digest(leaf.num_rows))
+    return replace(
+        progress,
+        next_rows=rows_of_pass(leaf, sliced),
+        next_fingerprint=leaf.digest(leaf.num_rows),
+        next_slice_length=sliced,
+    )
 
 
 def _declared(
@@ -186,19 +202,22 @@ def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batchin
     """
     # One float after the other in the order of keys: the same sums on every machine.
     total = accepted = length = squares = size = rows = 0.0
+    # What lengths and sizes of batches refuse is little; tokens may refuse most of a leaf.
+    asked = batching if batching.needs_tokens else None
     for leaf in sorted(leaves, key=lambda leaf: leaf.key):
-        weight = float(leaf.num_rows if shape.finite else leaf.weight)
+        drawn = rows_of_pass(leaf, slice_length_of(leaf, shape))
+        weight = float(drawn if shape.finite else leaf.weight)
         if not weight or not leaf.num_rows:
             continue
-        facts = leaf.facts(shape.min_duration_us, shape.max_duration_us)
-        per_row = weight / leaf.num_rows
+        facts = leaf_facts(leaf, shape, asked)
+        per_row = weight / (leaf.num_rows * facts.copies)
         total += weight
-        rows += leaf.num_rows
+        rows += drawn
         accepted += per_row * facts.accepted
         length += per_row * facts.total_cs
         squares += per_row * facts.squares_cs
         if leaf.shard_bytes is not None:
-            size += per_row * float(int(leaf.shard_bytes.sum()))
+            size += weight / drawn * float(int(leaf.shard_bytes.sum()))
     if not accepted:
         return 1
     per_batch = float(batching.max_samples)

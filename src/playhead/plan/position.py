@@ -114,7 +114,7 @@ Load the state that Playhead's loader saved.
             "step": self.step,
             "window": self.window,
             "leaves": {
-                key: _progress_to_json(leaf, self.seed, base_order)
+                key: _progress_to_json(leaf, self.seed, base_order, self.shape.slice_length)
                 for key, leaf in self.leaves.items()
             },
             "shape": changed_fields(self.shape, _DEFAULT_SHAPE),
@@ -182,7 +182,7 @@ def _parsed(state: Mapping[str, Any]) -> Position:
     seed = _whole(state["seed"])
     shape = replace(_DEFAULT_SHAPE, **state.get("shape", {}))
     leaves = {
-        str(key): _progress_from_json(entry, seed, order_of_passes(shape))
+        str(key): _progress_from_json(entry, seed, order_of_passes(shape), shape.slice_length)
         for key, entry in sorted(state["leaves"].items())
     }
     if not leaves:
@@ -224,7 +224,9 @@ def order_of_passes(shape: Shape) -> PassOrder:
     return shape.locality if shape.shuffle else "declared"
 
 
-def _progress_to_json(leaf: LeafProgress, seed: int, order: PassOrder) -> list[Any]:
+def _progress_to_json(
+    leaf: LeafProgress, seed: int, order: PassOrder, slice_length: int | None
+) -> list[Any]:
     entry: list[Any] = [leaf.pass_, leaf.done, leaf.rows, leaf.fingerprint]
     extra: dict[str, Any] = {}
     if (leaf.next_rows, leaf.next_fingerprint) != (leaf.rows, leaf.fingerprint):
@@ -233,15 +235,24 @@ def _progress_to_json(leaf: LeafProgress, seed: int, order: PassOrder) -> list[A
         extra["seed"] = leaf.seed
     if leaf.order != order:
         extra["order"] = leaf.order
+    slices = (leaf.slice_length, leaf.next_slice_length)
+    if slices != (slice_length, slice_length):
+        extra["slices"] = list(slices)
     return [*entry, extra] if extra else entry
 
 
-def _progress_from_json(entry: Any, seed: int, order: PassOrder) -> LeafProgress:
+def _progress_from_json(
+    entry: Any, seed: int, order: PassOrder, slice_length: int | None
+) -> LeafProgress:
     pass_, done, rows, fingerprint, *rest = entry
     extra = rest[0] if rest else {}
     next_rows, next_fingerprint = extra.get("next", (rows, fingerprint))
     if extra.get("order", order) not in ("declared", "rows", "shards"):
         raise ValueError(f"{extra['order']!r} is no order")
+    slices = [
+        None if length is None else _whole(length, least=1)
+        for length in extra.get("slices", (slice_length, slice_length))
+    ]
     return LeafProgress(
         pass_=_whole(pass_, least=0),
         done=_whole(done, least=0),
@@ -249,8 +260,10 @@ def _progress_from_json(entry: Any, seed: int, order: PassOrder) -> LeafProgress
         fingerprint=str(fingerprint),
         seed=_whole(extra.get("seed", seed)),
         order=extra.get("order", order),
+        slice_length=slices[0],
         next_rows=_whole(next_rows, least=0),
         next_fingerprint=str(next_fingerprint),
+        next_slice_length=slices[1],
     )
 
 

@@ -25,15 +25,19 @@ class LeafProgress:
     rows: int
     """Rows that this pass is over."""
     fingerprint: str
-    """Digest of these rows."""
+    """Digest of these rows; of all rows of the leaf where the pass is over slices."""
     seed: int
     """The seed that orders this pass."""
     order: PassOrder
     """How this pass is ordered."""
+    slice_length: int | None = None
+    """Rows of a shard that it is over; None takes all."""
     next_rows: int
     """Rows that later passes are over."""
     next_fingerprint: str
-    """Digest of these rows."""
+    """Digest of these rows; of all rows of the leaf where later passes are over slices."""
+    next_slice_length: int | None = None
+    """Rows of a shard that they are over; None takes all."""
 
     @property
     def remaining(self) -> int:
@@ -67,6 +71,8 @@ def advanced(
         fingerprint=progress.next_fingerprint,
         seed=seed,
         order=order,
+        slice_length=progress.next_slice_length,
         next_rows=progress.next_rows,
         next_fingerprint=progress.next_fingerprint,
+        next_slice_length=progress.next_slice_length,
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from playhead.errors import PositionError
-from playhead.plan.chain import pool_of, running_link, source_of
+from playhead.plan.chain import pool_of, running_link, samples_of, source_of
+from playhead.plan.changes import OnChange, changed_leaves, restarted, with_moves
 from playhead.plan.checks import check_blend
 from playhead.plan.deal import LinkKey, count_batches
-from playhead.plan.items import accept, draw_items
+from playhead.plan.filters import with_exclusions
+from playhead.plan.items import draw_items
 from playhead.plan.opening import open_window
 from playhead.plan.position import Link
 from playhead.plan.progress import advanced
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from playhead.plan.settings import Batching, Shape
 
 __all__ = ["OnChange", "resume"]
-
-OnChange = Literal["error", "restart_pass"]
 
 
 def resume(
@@ -78,123 +78,33 @@ def resume(
             fix="Load it where it was saved",
         )
     notes: list[str] = []
-    position = _with_moves(position, leaves, notes)
+    position = with_moves(position, leaves, notes)
     if reseed is not None:
         position = replace(position, next_seed=None if reseed == position.seed else reseed)
     present = {position.moved.get(leaf.key, leaf.key): leaf for leaf in leaves}
-    changed = _changed(position, present, on_change, notes)
+    changed = changed_leaves(position, present, on_change, notes)
     if position.is_window_start:
-        entries = _restarted(position.leaves, changed, present, shape.finite)
+        entries = restarted(position.leaves, changed, present, shape.finite)
         return _reopened(position, entries, leaves, shape, batching), tuple(notes)
     taken, windows = _taken(position)
     lost = _lost(position, present, changed, taken)
     linking: list[str] = []
+    if batching.needs_tokens and position.shape.tokens is None:
+        # Nothing that the running window was drawn with looked at tokens.
+        position = replace(position, shape=replace(position.shape, tokens=shape.tokens))
     linked = None if lost else _linked_without(position, leaves, present, batching, linking)
     if linked is None:
         lost = lost or _absent(position, present)
         entries = _ended(position, taken)
-        entries = _restarted(entries, changed, present, shape.finite)
+        entries = restarted(entries, changed, present, shape.finite)
         notes.append(_what_is_lost(position, leaves, present, lost, taken))
         position = replace(position, window=position.window + windows)
         return _reopened(position, entries, leaves, shape, batching), tuple(notes)
     if changed:
-        entries = _restarted(linked.leaves, changed, present, shape.finite)
+        entries = restarted(linked.leaves, changed, present, shape.finite)
         linked = replace(linked, leaves=entries)
-    _note_next_window(linked, present, shape, notes)
+    _note_next_window(linked, present, with_exclusions(shape, leaves), notes)
     return linked, (*notes, *linking)
-
-
-def _with_moves(position: Position, leaves: Sequence[LeafColumns], notes: list[str]) -> Position:
-    """Match leaves under new keys with the progress of leaves that are gone, by their content."""
-    known = {position.moved.get(leaf.key, leaf.key) for leaf in leaves}
-    missing = [key for key in position.leaves if key not in known]
-    fresh = [
-        leaf for leaf in leaves if position.moved.get(leaf.key, leaf.key) not in position.leaves
-    ]
-    moved = dict(position.moved)
-    for key in missing:
-        progress = position.leaves[key]
-        for leaf in fresh:
-            rows = leaf.num_rows
-            if (
-                rows
-                and rows == progress.next_rows
-                and leaf.digest(rows) == progress.next_fingerprint
-            ):
-                moved[leaf.key] = key
-                fresh.remove(leaf)
-                notes.append(
-                    f"leaf {leaf.name!r} ({leaf.key}) has the data of {key}, which is gone: it goes"
-                    " on from there"
-                )
-                break
-    return replace(position, moved=moved) if moved != position.moved else position
-
-
-def _changed(
-    position: Position,
-    present: Mapping[str, LeafColumns],
-    on_change: OnChange,
-    notes: list[str],
-) -> list[str]:
-    """Keys of the leaves whose rows are not those that were drawn from."""
-    changed: list[str] = []
-    for key, progress in position.leaves.items():
-        leaf = present.get(key)
-        if leaf is None:
-            continue
-        what = _difference(progress, leaf)
-        if what is None:
-            continue
-        if on_change == "error":
-            raise PositionError(
-                f"the data of leaf {leaf.name!r} are not those that the state was saved with:"
-                f" {what}",
-                where=leaf.key,
-                fix="Restore them, or set on_change to restart_pass to read this leaf from its"
-                " first row again",
-            )
-        changed.append(key)
-        notes.append(f"the data of leaf {leaf.name!r} changed ({what}): its pass starts over")
-    return changed
-
-
-def _difference(progress: LeafProgress, leaf: LeafColumns) -> str | None:
-    for rows, digest in (
-        (progress.rows, progress.fingerprint),
-        (progress.next_rows, progress.next_fingerprint),
-    ):
-        if leaf.num_rows >= rows and leaf.digest(rows) == digest:
-            continue
-        if leaf.explain_change is not None:
-            return leaf.explain_change(digest, rows)
-        if leaf.num_rows < rows:
-            return f"it had {rows} rows and has {leaf.num_rows}"
-        return f"the content of its first {rows} rows differs"
-    return None
-
-
-def _restarted(
-    entries: Mapping[str, LeafProgress],
-    changed: Sequence[str],
-    present: Mapping[str, LeafColumns],
-    finite: bool,
-) -> dict[str, LeafProgress]:
-    """Return the entries, with passes over changed leaves started over on the rows of today."""
-    restarted = dict(entries)
-    for key in changed:
-        rows = present[key].num_rows
-        digest = present[key].digest(rows)
-        restarted[key] = replace(
-            entries[key],
-            pass_=entries[key].pass_ + (0 if finite else 1),
-            done=0,
-            rows=rows,
-            fingerprint=digest,
-            next_rows=rows,
-            next_fingerprint=digest,
-        )
-    return restarted
 
 
 def _reopened(
@@ -304,11 +214,15 @@ def _what_is_lost(
     gone = np.array([key in lost for key in position.leaves])
     nothing = np.zeros_like(taken)
     drawn = draw_items(source, nothing, np.where(gone, 0, taken))
-    kept = accept(drawn, position.shape.min_duration_us, position.shape.max_duration_us, {})
+    kept = samples_of(source, drawn, {})
     read = np.array(position.read or nothing, dtype=np.int64)
     unread = np.where(gone, taken, np.bincount(kept.leaf, minlength=len(taken))) - read
+    # How many samples the rows of a lost leaf gave is not known where rows are cut into windows.
+    whole = position.shape.window_us is None
+    unread = np.where(gone & (not whole), taken, unread)
+    upto = "up to " if whole else "those of up to as many rows as "
     counts = [
-        f"{present[key].name if key in present else key}: {'up to ' if key in lost else ''}{count}"
+        f"{present[key].name if key in present else key}: {upto if key in lost else ''}{count}"
         for key, count in zip(position.leaves, unread.tolist(), strict=True)
         if count > 0
     ]
@@ -355,7 +269,9 @@ def _linked(
         chain.pop()
     last = chain[-1].batching
     if last != batching:
-        source = source_of(position, leaves)
+        # The new link may look at columns that those before it do not.
+        tried = replace(position, chain=(*chain, Link(batching=batching, add=0, steps=0)))
+        source = source_of(tried, leaves)
         pool = pool_of(source, len(chain))
         roster = source.roster
         key = LinkKey(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from math import isfinite
 from typing import Any, Literal, get_args
 
 from playhead.errors import PlanError
+from playhead.plan.bins import check_bins
 
-__all__ = ["Batching", "Locality", "Oversize", "Shape", "changed_fields"]
+__all__ = ["Batching", "Locality", "Oversize", "Shape", "TruncateOffset", "changed_fields"]
 
 Oversize = Literal["alone", "drop", "error"]
 Locality = Literal["rows", "shards"]
+TruncateOffset = Literal["random", "start", "end"]
 
-_NEVER_NONE = ("cache_bytes", "micro_batches_per_step", "num_classes")
+_NEVER_NONE = ("cache_bytes", "exclusions", "micro_batches_per_step", "num_classes")
+# Windows of less than 10 ms would make a hundred thousand samples of a long row.
+_SHORTEST_WINDOW_US = 10_000
 
 # What 64 bits can square, and what a machine can hold a list of.
 _MOST = {
@@ -49,13 +53,62 @@ class Shape:
     """What the shards of a window may take (bytes) where locality is `shards`."""
     window_draws: int | None = None
     """Draws per window; None takes enough for about 100 steps, at most a million or so."""
+    keep: str = "pass"
+    """The status that rows must have; rows that say none are kept."""
+    exclusions: int = 0
+    """Rows that were excluded no later than this are out; set when a window opens."""
+    tokens: str | None = None
+    """Digest of the token counts of the leaves."""
+    min_tps: float | None = None
+    """Fewest tokens by second that are kept (inclusive); needs `tokens`."""
+    max_tps: float | None = None
+    """Most tokens by second that are kept (inclusive); needs `tokens`."""
+    fields: str | None = None
+    """Digest of the columns that the next three look at."""
+    max_cer: float | None = None
+    """Highest character error rate that is kept (inclusive); needs `fields`."""
+    min_similarity: float | None = None
+    """Lowest similarity of the context speaker that is kept (inclusive); needs `fields`."""
+    excluded_speakers: bool = False
+    """Refuse rows of the speakers that are held out; needs `fields`."""
+    perturb_speed: bool = False
+    """Play every draw at 0.9, 1.0 or 1.1 times its speed, by a keyed choice."""
+    truncate_us: int | None = None
+    """Length that longer rows are truncated to (µs)."""
+    truncate_offset: TruncateOffset = "random"
+    """Which stretch truncation keeps: a keyed one, the first or the last."""
+    window_us: int | None = None
+    """Length of the windows that rows are cut into (µs); the last of a row may be shorter."""
+    hop_us: int | None = None
+    """From the start of one window to the next (µs); None is `window_us`."""
+    pad_us: int | None = None
+    """Length that shorter samples are padded to (µs)."""
+    slice_length: int | None = None
+    """Rows that a pass takes of each shard, from a keyed row on; None takes all."""
 
     def __post_init__(self) -> None:
-        for name in ("min_duration_us", "max_duration_us"):
+        for name in ("min_duration_us", "max_duration_us", "exclusions"):
             _at_least(name, getattr(self, name), 0)
-        for name in ("cache_bytes", "window_draws"):
+        for name in ("cache_bytes", "window_draws", "truncate_us", "pad_us", "slice_length"):
             _at_least(name, getattr(self, name), 1)
+        for name in ("window_us", "hop_us"):
+            _at_least(name, getattr(self, name), _SHORTEST_WINDOW_US)
+        for name in ("min_tps", "max_tps", "max_cer", "min_similarity"):
+            _finite(name, getattr(self, name))
         _one_of("locality", self.locality, get_args(Locality))
+        _one_of("truncate_offset", self.truncate_offset, get_args(TruncateOffset))
+        if self.hop_us is not None and self.window_us is None:
+            raise PlanError(
+                f"the option hop_us is {self.hop_us} and window_us is not given",
+                fix="Set cut_into_windows_duration too",
+            )
+        self._check_columns()
+        if self.min_tps is not None and self.max_tps is not None and self.min_tps > self.max_tps:
+            raise PlanError(
+                f"the option min_tps {self.min_tps} is above max_tps {self.max_tps}:"
+                " nothing would be kept",
+                fix="Exchange or widen them",
+            )
         low, high = self.min_duration_us, self.max_duration_us
         if low is not None and high is not None and low > high:
             raise PlanError(
@@ -63,6 +116,26 @@ class Shape:
                 " nothing would be kept",
                 fix="Exchange or widen them",
             )
+
+    @property
+    def reshapes(self) -> bool:
+        """Whether samples may have another length than their rows, or be several of one row."""
+        return self.perturb_speed or (self.truncate_us, self.window_us, self.pad_us) != _AS_THEY_ARE
+
+    def _check_columns(self) -> None:
+        for digest, of, names in (
+            ("tokens", "a tokenizer", ("min_tps", "max_tps")),
+            ("fields", "columns", ("max_cer", "min_similarity", "excluded_speakers")),
+        ):
+            asked = [name for name in names if getattr(self, name) not in (None, False)]
+            if asked and getattr(self, digest) is None:
+                raise PlanError(
+                    f"the option {asked[0]} looks at the {digest} of rows, and none are given",
+                    fix=f"Give {of} to count them with, or take the option out",
+                )
+
+
+_AS_THEY_ARE = (None, None, None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,16 +167,27 @@ class Batching:
     """Length classes of equal total duration where no borders are given."""
     bucket_batch_size: tuple[int, ...] | None = field(default=None)
     """Samples of a batch per class of `bins_us`, not ascending; longer samples are dropped."""
+    bins_tokens: tuple[int, ...] | None = field(default=None)
+    """Most tokens per class of `bins_us`: classes are then of length and tokens (2-D)."""
+    strict_2d: bool = True
+    """Look for tokens only among the 2-D classes of the first length that fits."""
+    max_tps_per_bin: tuple[float, ...] | None = field(default=None)
+    """Most tokens by second per class of fixed size; lenient 2-D classes ignore it."""
     drop_last: bool = False
     """Drop what is left of a finite pass when it does not fill a step, instead of repeating."""
     oversize: Oversize = "alone"
     """A single sample above the limit is a batch of its own, or dropped, or an error."""
 
     def __post_init__(self) -> None:
-        for name in ("bins_us", "bucket_batch_size"):
+        for name, kind in (
+            ("bins_us", int),
+            ("bucket_batch_size", int),
+            ("bins_tokens", int),
+            ("max_tps_per_bin", float),
+        ):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, tuple(int(item) for item in value))
+                object.__setattr__(self, name, tuple(map(kind, value)))
         for name in (
             "micro_batches_per_step",
             "batch_size",
@@ -137,27 +221,18 @@ class Batching:
             return self.batch_size
         return max(self.sizes) if self.sizes else 4096
 
+    @property
+    def needs_tokens(self) -> bool:
+        """Whether samples are batched by their tokens."""
+        return self.bins_tokens is not None or self.max_tps_per_bin is not None
+
     def _check_bins(self) -> None:
-        bins, sizes = self.bins_us, self.bucket_batch_size
-        if bins is not None and (not bins or bins[0] < 1 or any(b <= a for a, b in pairwise(bins))):
+        if self.sizes and not self.bucketing:
             raise PlanError(
-                f"the bins {list(bins)} are not positive and strictly ascending",
-                fix="Sort them, and name each border once",
-            )
-        if sizes is None:
-            return
-        if not self.bucketing or bins is None or len(bins) != len(sizes):
-            raise PlanError(
-                f"bucket_batch_size has {len(sizes)} sizes for"
-                f" {len(bins or ()) if self.bucketing else 0} duration bins",
+                f"bucket_batch_size has {len(self.sizes)} sizes for 0 duration bins",
                 fix="Give one size per bin, with bucketing on",
             )
-        if min(sizes) < 1 or any(b > a for a, b in pairwise(sizes)):
-            raise PlanError(
-                f"the sizes {list(sizes)} of bucket_batch_size grow with the length or are not"
-                " positive",
-                fix="Give longer bins the same size or a smaller one",
-            )
+        check_bins(self.bins_us, self.bins_tokens, self.bucket_batch_size, self.max_tps_per_bin)
 
 
 def changed_fields(value: Any, base: Any) -> dict[str, Any]:
@@ -177,6 +252,13 @@ def _at_least(name: str, value: Any, least: int) -> None:
         raise PlanError(
             f"the option {name} is {value}", fix=f"Give a whole number of at least {least}"
         )
+
+
+def _finite(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
+        raise PlanError(f"the option {name} is {value}", fix="Give a number, or leave it out")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from playhead.plan.bins import bins_by_length, bins_in_2d
 from playhead.plan.effort import effective, longest_allowed
 from playhead.plan.permute import ranges
 
@@ -120,10 +121,20 @@ class WindowStats:
         if limit is not None:
             effort = effective(self._longest, self._batching.quadratic_duration_us)
             most = np.clip(limit // effort, 1, most)
-        if self._batching.sizes and self._batching.bins_us:
-            bins = np.searchsorted(np.array(self._batching.bins_us), self._longest)
-            most = np.minimum(most, np.array(self._batching.sizes)[bins])
+        if self._batching.sizes:
+            most = np.minimum(most, np.array(self._batching.sizes)[self._bins])
         return float((2 * self._dealt.size < most).mean())
+
+    @property
+    def _bins(self) -> NDArray[np.int64]:
+        """First bin of fixed size that takes all of each batch, shape (K,)."""
+        bins_us, bins_tokens = self._batching.bins_us or (), self._batching.bins_tokens
+        tokens = self._dealt.items.tokens
+        if bins_tokens is None or tokens is None:
+            return bins_by_length(self._longest, bins_us)
+        starts = np.cumsum(self._dealt.size) - self._dealt.size
+        most = np.maximum.reduceat(tokens[self._flat], starts)
+        return bins_in_2d(self._longest, most, bins_us, bins_tokens, strict=False)
 
     @cached_property
     def imbalance(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.position import Position
     from playhead.plan.settings import Batching, Shape
+
+_Number = TypeVar("_Number", np.int16, np.int64)
 
 __all__ = ["WindowPlan", "count_steps", "plan_window"]
 
@@ -102,7 +104,9 @@ class WindowPlan:
             raise IndexError(f"there is no slot {slot} of step {step} in this window")
         numbers = dealt.batch(step, slot)
         items = dealt.items.chosen(numbers)
-        part = np.zeros(len(numbers), dtype=np.int32)
+        part = items.part
+        if part is None:
+            part = np.zeros(len(numbers), dtype=np.int32)
         words = self._running.source.roster.words[items.leaf]
         return MicroBatch(
             leaf=self._given[items.leaf],
@@ -114,6 +118,9 @@ class WindowPlan:
             slot=slot,
             key=link.of(Purpose.BATCH, step, slot),
             sample_keys=derive(self._sample_key, words, items.pass_, items.row, part),
+            speed=_unless_all(items.speed, 1000),
+            start_us=_unless_all(items.start, 0),
+            span_us=_unless_all(items.span, -1),
         )
 
     def position_at(self, step: int) -> Position:
@@ -189,6 +196,11 @@ class WindowPlan:
             taken=running.pool.taken,
             dropped=dropped,
         )
+
+
+def _unless_all(column: NDArray[_Number] | None, usual: int) -> NDArray[_Number] | None:
+    """Return a column; None where it holds nothing but the usual value."""
+    return None if column is None or np.all(column == usual) else column
 
 
 def plan_window(

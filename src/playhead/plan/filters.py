@@ -1,0 +1,242 @@
+"""What the filters make of a whole leaf, and how many of its rows each of them refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.plan.effort import longest_allowed
+from playhead.plan.items import Items
+from playhead.plan.refusals import batching_questions, shape_questions, without
+from playhead.plan.reshape import SPEEDS, reshaped
+from playhead.plan.verdicts import newest_exclusion, side_column, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.plan.columns import LeafColumns
+    from playhead.plan.settings import Batching, Shape
+
+__all__ = [
+    "LeafFacts",
+    "leaf_facts",
+    "leaf_items",
+    "refusals_of",
+    "refused_rows",
+    "with_exclusions",
+]
+
+_CENTISECOND = 10_000
+# Longer rows count as 1,000 s in estimates, so that sums of squares stay within 64 bits.
+_LONGEST_CS = 100_000
+_BLOCK = 1 << 18
+# Rows that are cut into windows may give a hundred samples each.
+_BLOCK_OF_WINDOWS = 1 << 13
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeafFacts:
+    """Figures of the samples of a leaf that nothing refuses."""
+
+    accepted: int
+    """How many samples."""
+    total_cs: int
+    """Sum of their lengths (1/100 s)."""
+    squares_cs: int
+    """Sum of the squares of their lengths (1/100 s squared)."""
+    longest_us: int
+    """The longest length (µs); -1 where there is no sample."""
+    longest_row: int
+    """The first row of that length."""
+    copies: int = 1
+    """How often each row was counted: once per speed."""
+    refused: dict[str, int] = field(default_factory=dict[str, int])
+    """Samples that are refused, by reason; empty where nothing was asked but the length."""
+
+
+def with_exclusions(shape: Shape, leaves: Sequence[LeafColumns]) -> Shape:
+    """Return a shape that refuses every row that is excluded by now."""
+    newest = newest_exclusion(leaves)
+    return shape if newest == shape.exclusions else replace(shape, exclusions=newest)
+
+
+def refused_rows(leaf: LeafColumns, shape: Shape, batching: Batching) -> dict[str, int]:
+    """How many rows of a leaf each filter refuses in a pass, by reason, in the order of asking.
+
+    Every row is counted for the first reason that refuses it. Where rows are cut into windows,
+    parts are counted; where speed is perturbed, the mean over the speeds; where passes take slices,
+    the whole leaf. `excluded` counts what is excluded by now.
+
+    Parameters
+    ----------
+    leaf
+        The leaf.
+    shape, batching
+        The settings.
+
+    Raises
+    ------
+    PositionError
+        When a side file that the filters look at is missing.
+    """
+    return refusals_of(leaf, with_exclusions(shape, [leaf]), batching)
+
+
+def refusals_of(leaf: LeafColumns, shape: Shape, batching: Batching) -> dict[str, int]:
+    """`refused_rows`, with the exclusions that the shape has."""
+    facts = _all_facts(leaf, shape, batching)
+    return {
+        reason: (2 * count + facts.copies) // (2 * facts.copies)
+        for reason, count in facts.refused.items()
+    }
+
+
+def leaf_facts(leaf: LeafColumns, shape: Shape, batching: Batching | None = None) -> LeafFacts:
+    """Figures of the samples of a leaf that are accepted; computed once each.
+
+    Parameters
+    ----------
+    leaf
+        The leaf.
+    shape
+        What becomes of its rows, and the filters.
+    batching
+        What else refuses samples; None asks the filters alone.
+    """
+    tokens = batching is not None and batching.needs_tokens
+    tokens |= shape.min_tps is not None or shape.max_tps is not None
+    if tokens or shape.reshapes or verdicts(leaf, shape) is not None:
+        return _all_facts(leaf, shape, batching)
+    facts = _facts_between(leaf, shape.min_duration_us, shape.max_duration_us)
+    cap = None if batching is None else _dropped_above(batching)
+    if cap is None or facts.longest_us <= cap:
+        return facts
+    return _facts_between(leaf, shape.min_duration_us, cap)
+
+
+def leaf_items(leaf: LeafColumns, shape: Shape, *, tokens: bool) -> Iterator[Items]:
+    """Return all samples of a leaf, block by block: once per speed where that is perturbed.
+
+    Parameters
+    ----------
+    leaf
+        The leaf.
+    shape
+        What becomes of its rows; nothing is refused yet.
+    tokens
+        Whether the tokens of rows are needed.
+    """
+    judged = verdicts(leaf, shape)
+    counts = side_column(leaf, shape.tokens or "", "tokens") if tokens else None
+    block = _BLOCK if shape.window_us is None else _BLOCK_OF_WINDOWS
+    for begin in range(0, leaf.num_rows, block):
+        some = slice(begin, min(begin + block, leaf.num_rows))
+        rows = np.arange(some.start, some.stop)
+        items = Items(
+            leaf=np.zeros(len(rows), dtype=np.int32),
+            pass_=np.zeros(len(rows), dtype=np.int64),
+            row=rows,
+            length=leaf.duration_us[some],
+            tokens=None if counts is None else counts[some].astype(np.int64),
+            verdict=None if judged is None else judged[some],
+        )
+        for speed in SPEEDS if shape.perturb_speed else (None,):
+            column = None if speed is None else np.full(len(rows), speed, dtype=np.int16)
+            yield reshaped(items, shape, column, None)
+
+
+def _all_facts(leaf: LeafColumns, shape: Shape, batching: Batching | None) -> LeafFacts:
+    key = ("facts", shape, batching)
+    if key not in leaf.cache:
+        leaf.cache[key] = _counted(leaf, shape, batching)
+    return leaf.cache[key]
+
+
+def _counted(leaf: LeafColumns, shape: Shape, batching: Batching | None) -> LeafFacts:
+    questions = shape_questions(shape)
+    tokens = shape.min_tps is not None or shape.max_tps is not None
+    if batching is not None:
+        questions += batching_questions(batching)
+        tokens |= batching.needs_tokens
+    refused = {reason: 0 for reason, _ in questions}
+    sums = _Sums()
+    for items in leaf_items(leaf, shape, tokens=tokens):
+        kept = without(items, questions, refused)
+        sums.add(kept.length, kept.row)
+    return LeafFacts(
+        accepted=sums.accepted,
+        total_cs=sums.total,
+        squares_cs=sums.squares,
+        longest_us=sums.longest,
+        longest_row=sums.longest_row,
+        copies=len(SPEEDS) if shape.perturb_speed else 1,
+        refused={reason: count for reason, count in refused.items() if count},
+    )
+
+
+@dataclass(slots=True)
+class _Sums:
+    accepted: int = 0
+    total: int = 0
+    squares: int = 0
+    longest: int = -1
+    longest_row: int = -1
+
+    def add(
+        self, lengths: NDArray[np.int64], rows: NDArray[np.int64] | None, first: int = 0
+    ) -> None:
+        """Add samples of these rows; None for rows that follow each other from `first` on."""
+        if not len(lengths):
+            return
+        top = int(lengths.argmax())
+        if int(lengths[top]) > self.longest:
+            self.longest = int(lengths[top])
+            self.longest_row = first + (top if rows is None else int(rows[top]))
+        centiseconds = np.minimum(lengths // _CENTISECOND, _LONGEST_CS)
+        self.accepted += len(centiseconds)
+        self.total += int(centiseconds.sum())
+        self.squares += int(np.dot(centiseconds, centiseconds))
+
+
+def _dropped_above(batching: Batching) -> int | None:
+    """Return the length (µs) above which batching drops samples."""
+    caps: list[int] = []
+    if batching.sizes and batching.bins_us:
+        caps.append(batching.bins_us[-1])
+    longest = longest_allowed(batching)
+    if batching.oversize == "drop" and longest is not None:
+        caps.append(longest)
+    return min(caps, default=None)
+
+
+def _facts_between(leaf: LeafColumns, low: int | None, high: int | None) -> LeafFacts:
+    key = ("facts", low, high)
+    if key not in leaf.cache:
+        leaf.cache[key] = _facts_by_length(leaf.duration_us, low, high)
+    return leaf.cache[key]
+
+
+def _facts_by_length(
+    duration_us: NDArray[np.int64], low: int | None, high: int | None
+) -> LeafFacts:
+    sums = _Sums()
+    for start in range(0, len(duration_us), _BLOCK):
+        lengths = duration_us[start : start + _BLOCK]
+        rows: NDArray[np.int64] | None = None
+        if low is not None or high is not None or int(lengths.min()) < 0:
+            least = 0 if low is None else low
+            kept = lengths >= least if high is None else (lengths >= least) & (lengths <= high)
+            rows = np.flatnonzero(kept)
+            lengths = lengths[rows]
+        sums.add(lengths, rows, start)
+    return LeafFacts(
+        accepted=sums.accepted,
+        total_cs=sums.total,
+        squares_cs=sums.squares,
+        longest_us=sums.longest,
+        longest_row=sums.longest_row,
+    )
