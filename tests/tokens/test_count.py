@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from playhead.blend.leaf import ExtraField
 from playhead.errors import ManifestError, StaleIndexError
 from playhead.tokens.aggregate import AggregateTokenizer
 from playhead.tokens.count import TokenCounts, find_token_columns, open_token_columns
@@ -159,6 +161,22 @@ def test_a_persons_own_type(tmp_path):
         len(BOTH.encode("c", "de")),
         len(BOTH.encode("d e f", "en")),
     ]
+
+
+def test_extra_fields_are_asked_and_noticed_when_they_change(tmp_path):
+    lines = tmp_path / "asked.txt"
+    lines.write_text("a\nb c\nd e f\n")
+    leaf = replace(
+        nemo_leaf(tmp_path, [nemo_row(i, text="we") for i in range(3)]),
+        extra_fields=(ExtraField(type="text_iter", name="context", path=str(lines)),),
+    )
+    pack = open_pack_of(leaf, tmp_path)
+    plain, prompt = Encoding(TOKENIZERS["own"]), Encoding(TOKENIZERS["own"], "plain")
+    assert counted(leaf, pack, plain) == [1, 1, 1]
+    assert counted(leaf, pack, prompt) == [2, 3, 4]
+    lines.write_text("a a\nb c\nd e f\n")
+    assert find_token_columns(leaf, pack, prompt.digest) is None
+    assert counted(leaf, pack, prompt) == [3, 3, 4]
 
 
 @pytest.mark.parametrize("workers", [2, 3])

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.blend.leaf import ExtraField
 from playhead.errors import ManifestError
 from playhead.formats import Place, get_format
 from playhead.tokens.texts import text_reader, texts_of
@@ -102,7 +101,3 @@ def test_what_is_no_row_is_left_to_the_format():
 
 def test_other_types_have_no_shortcut():
     assert text_reader(make_leaf("table_for_tests")) is None
-    leaf = make_leaf("nemo")
-    extra = ExtraField(type="text_iter", name="text", path="/x")
-    object.__setattr__(leaf, "extra_fields", (extra,))
-    assert text_reader(leaf) is None

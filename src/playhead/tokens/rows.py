@@ -11,6 +11,7 @@ import numpy as np
 from playhead.errors import StaleIndexError
 from playhead.formats import Part, Place, TableFormat, get_format
 from playhead.storage import local
+from playhead.tokens.extra import extra_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,10 @@ def place_of(leaf: Leaf, pack: LeafPack, row: int) -> Place:
 
 
 def examples(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> Iterator[Example]:
-    """Make the samples of rows that follow each other, without audio.
+    """Make the samples of rows that follow each other, without audio, with their extra fields.
+
+    Of an extra field whose lines are chosen by the sample's key, which nobody knows before a row is
+    drawn, they get the line of key 0.
 
     Parameters
     ----------
@@ -88,9 +92,13 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> Itera
     """
     reader: Any = get_format(leaf.type)
     parts = _line_parts(pack, start, start + len(rows))
+    extra = extra_lines(leaf)
     for number, row in enumerate(rows):
         place = place_of(leaf, pack, start + number)
-        yield reader.example(leaf, place, row, parts.get(number, []))
+        example = reader.example(leaf, place, row, parts.get(number, []))
+        if extra is not None:
+            extra.add(example, start + number, 0)
+        yield example
 
 
 def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> list[bytes]:

@@ -14,6 +14,7 @@ from playhead.errors import BuildError, IndexFileError, PlayheadError
 from playhead.index.build import WAIT_SECONDS
 from playhead.index.lock import build_lock
 from playhead.tokens.base import digest_of
+from playhead.tokens.extra import content_of_extra_fields
 from playhead.tokens.jobs import Stretch, do_all, stretches
 from playhead.tokens.side_file import SideColumns, read_side, write_side
 
@@ -79,18 +80,20 @@ def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
     """Name the side file of a leaf in a pack.
 
     The name ends with the identity of the leaf's files and of what else says which of their texts
-    are its own: `text_field`, `lang_field`, tags and extra fields.
+    are its own: `text_field`, `lang_field`, options of its type, tags, and extra fields with the
+    content of their files.
     """
     options = leaf.options
-    own = [
+    shaping = [
         pack.entry.source,
         options.text_field,
         options.lang_field,
         leaf.own,
         leaf.tags,
         leaf.extra_fields,
+        content_of_extra_fields(leaf),
     ]
-    content = msgspec.json.encode(own, enc_hook=str, order="sorted")
+    content = msgspec.json.encode(shaping, enc_hook=str, order="sorted")
     return Path(f"{pack.path}.{kind}-{digest}-{digest_of(content)}.arrow")
 
 

@@ -68,8 +68,6 @@ def text_reader(leaf: Leaf) -> TextReader | None:
 
     It gives what `texts_of` gives of the samples that the leaf's format makes.
     """
-    if leaf.extra_fields:
-        return None
     reader: Any = get_format(leaf.type)
     if isinstance(reader, Nemo):
         return _NemoTexts(leaf.options.text_field, leaf.options.lang_field)
