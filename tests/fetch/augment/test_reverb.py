@@ -122,6 +122,7 @@ def test_rooms_are_rooms(rate):
     assert 0.7 < max(lengths) < 0.81
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Lhotse, to NumPy
 def test_lhotses_rooms_are_much_the_same():
     """The same model: distances, and how fast the sound dies, are alike on the average."""
     pytest.importorskip("torchaudio", exc_type=ImportError)

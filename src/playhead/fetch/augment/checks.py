@@ -67,16 +67,15 @@ def check(augmentation: Augmentation, sample_rate: int) -> None:
 
 
 def _check_lengths(augmentation: Augmentation) -> None:
-    for name in (
-        "truncate_duration",
-        "cut_into_windows_duration",
-        "cut_into_windows_hop",
-        "pad_min_duration",
-    ):
+    for name in ("truncate_duration", "pad_min_duration"):
         seconds = getattr(augmentation, name)
         # Everything is counted in microseconds.
         if seconds is not None and not (isfinite(seconds) and seconds >= 1e-6):
             raise _refused(name, seconds, "seconds above 0, or null")
+    for name in ("cut_into_windows_duration", "cut_into_windows_hop"):
+        seconds = getattr(augmentation, name)
+        if seconds is not None and not (isfinite(seconds) and seconds >= 0.01):
+            raise _refused(name, seconds, "seconds from 0.01, or null")
 
 
 def _check_concatenation(augmentation: Augmentation) -> None:
