@@ -54,6 +54,26 @@ def _streams() -> list[Figure]:
     return figures
 
 
+def _shar() -> list[Figure]:
+    figures: list[Figure] = []
+    for kind, dataset in (("", "SpeechToText"), ("lhotse_", "a Lhotse dataset")):
+        for workers in (0, 2):
+            for clock in ("cpu", "wall"):
+                key = f"shar_{workers}_{clock}"
+                figures.append(
+                    Figure(
+                        bench="shar",
+                        key=f"{kind}{key}",
+                        what=f"{dataset}, Shar, {workers} workers: audio per {clock} second "
+                        "(the peer's: indexed)",
+                        unit="h/s",
+                        peer=key,
+                        ratio=1.2 if clock == "cpu" or workers else None,
+                    )
+                )
+    return figures
+
+
 def _evenness() -> list[Figure]:
     lines = (
         ("padding_pct", "padding", "%", 2.0),
@@ -153,8 +173,29 @@ def _requests() -> list[Figure]:
     ]
 
 
+def _tokens() -> list[Figure]:
+    figures: list[Figure] = []
+    for library in ("sentencepiece", "tokenizers"):
+        figures += [
+            Figure(
+                bench="tokens",
+                key=f"{library}_rows_per_s",
+                what=f"counting the tokens of a manifest by `{library}`, two cores",
+                unit="rows/s",
+            ),
+            Figure(
+                bench="tokens",
+                key=f"{library}_share",
+                what=f"the same / what `{library}` alone reaches with texts in memory",
+                bound=0.8,
+            ),
+        ]
+    return figures
+
+
 FIGURES: list[Figure] = [
     *_streams(),
+    *_shar(),
     Figure(
         bench="jsonl_index",
         key="jsonl_index_rows_per_s",
@@ -239,6 +280,7 @@ FIGURES: list[Figure] = [
         bound=0.5,
     ),
     *_state(),
+    *_tokens(),
     *_evenness(),
     *_requests(),
     Figure(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["four_leaves", "large", "plain", "tarred"]
+__all__ = ["four_leaves", "large", "plain", "shar", "tarred"]
 
 
 def tarred(data: Path) -> dict[str, Any]:
@@ -22,6 +22,11 @@ def tarred(data: Path) -> dict[str, Any]:
             "tarred_audio_filepaths": f"{data}/tarred/audio_{span}.tar",
         },
     )
+
+
+def shar(data: Path) -> dict[str, Any]:
+    """Audio in a Lhotse Shar."""
+    return _config(data, {"type": "lhotse_shar", "shar_path": str(data / "shar")})
 
 
 def plain(data: Path) -> dict[str, Any]:
