@@ -40,8 +40,8 @@ def test_a_class_is_not_a_dataset(manifest):
         playhead.dataloader({"manifest_filepath": str(manifest), "batch_size": 5}, dataset=Ids)
 
 
-def test_a_tokenizer_is_refused_by_name(manifest):
-    with pytest.raises(playhead.NotSupportedError, match="tokenizer is not supported yet"):
+def test_what_is_no_tokenizer_is_refused(manifest):
+    with pytest.raises(playhead.ConfigError, match="type object is no tokenizer"):
         playhead.dataloader(
             {"manifest_filepath": str(manifest), "batch_size": 5}, tokenizer=object()
         )

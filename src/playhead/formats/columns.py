@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MAX_SECONDS", "microseconds", "rates", "sample_counts"]
+__all__ = ["MAX_SECONDS", "microseconds", "rates", "sample_counts", "statuses_of"]
 
 MAX_SECONDS = 1e8
 """A sample of more than three years is a mistake."""
@@ -77,3 +77,16 @@ def rates(declared: Sequence[float | None]) -> NDArray[np.int32]:
             fix="Write a positive whole number",
         )
     return values.astype(np.int32)
+
+
+def statuses_of(values: Sequence[Any]) -> list[str | None] | None:
+    """What rows say under `validation_status`, as texts; None where none says anything.
+
+    Examples
+    --------
+    >>> statuses_of(["pass", None, 3]), statuses_of([None, None])
+    (['pass', None, '3'], None)
+    """
+    if all(value is None for value in values):
+        return None
+    return [None if value is None else str(value) for value in values]

@@ -9,7 +9,13 @@ import numpy as np
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError, RowColumns
-from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_counts
+from playhead.formats.columns import (
+    MAX_SECONDS,
+    microseconds,
+    rates,
+    sample_counts,
+    statuses_of,
+)
 from playhead.formats.example import Audio, Example
 from playhead.formats.rows import (
     CustomObject,
@@ -132,7 +138,7 @@ def cut_columns(block: bytes, check: Callable[[CutRow], None]) -> RowColumns:
         channels=np.array(channels, np.int16),
         tar=np.full(len(kept), -1, np.int32),
         dropped={"_skipme": dropped} if dropped else {},
-        status=status if any(one is not None for one in status) else None,
+        status=statuses_of(status),
         ids=ids,
     )
 

@@ -11,7 +11,13 @@ import numpy as np
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError, RowColumns, SourcePair, Unmeasured
-from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_counts
+from playhead.formats.columns import (
+    MAX_SECONDS,
+    microseconds,
+    rates,
+    sample_counts,
+    statuses_of,
+)
 from playhead.formats.example import Audio, Example
 from playhead.formats.nemo_shards import pair_shards
 from playhead.formats.registry import register
@@ -39,6 +45,7 @@ class _Row(msgspec.Struct, gc=False):
     sample_rate: float | None = None
     skipme: Any = msgspec.field(default=None, name="_skipme")
     custom: CustomField = None
+    validation_status: Any = None
 
 
 class _RoutedRow(_Row, gc=False):
@@ -136,6 +143,7 @@ class Nemo:
                 for index in missing
             ],
             dropped={"_skipme": dropped} if dropped else {},
+            status=statuses_of([row.validation_status for row in rows]),
         )
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:

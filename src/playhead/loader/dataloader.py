@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.blend import read_blend
 from playhead.datasets import SpeechToText
-from playhead.errors import ConfigError, NotSupportedError
+from playhead.errors import ConfigError
 from playhead.fetch import Fetcher, FetchSpec
-from playhead.loader.indexing import open_columns
+from playhead.formats.extra_fields import ExtraLines
+from playhead.loader.columns import columns_of, has_tables, slice_length_of
+from playhead.loader.encoding import encoding_of
+from playhead.loader.indexing import open_columns, shown
 from playhead.loader.loader import Loader
 from playhead.loader.ranks import find_topology
+from playhead.loader.row_facts import Asked, open_side_columns
 from playhead.loader.run import Planning
-from playhead.loader.settings import batching_of, columns_of, shape_of, workers_of
+from playhead.loader.settings import batching_of, needs_tokens, shape_of, workers_of
+from playhead.tokens.fields import FieldFilter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from playhead.blend import Blend
+    from playhead.index.pack import LeafPack
 
 __all__ = ["dataloader"]
 
@@ -51,7 +59,8 @@ def dataloader(
     world_size
         How many processes train together; given with `rank`, or not at all.
     tokenizer
-        Not supported yet.
+        What makes tokens of texts: the path of a SentencePiece model or a `tokenizer.json`, a
+        mapping of languages to such paths, or an object with `encode` or `text_to_ids`.
     strict
         Take every unknown key for an error.
     **overrides
@@ -67,10 +76,6 @@ def dataloader(
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
-    if tokenizer is not None:
-        raise NotSupportedError(
-            "a tokenizer is not supported yet", fix="Tokenize `texts` in the training step"
-        )
     if isinstance(dataset, type):
         raise ConfigError(
             f"dataset is the class {dataset.__name__} itself", fix=f"Give {dataset.__name__}(…)"
@@ -88,12 +93,15 @@ def dataloader(
         for note in blend.notes:
             warnings.warn(note, stacklevel=2)
     options = blend.options
+    encoding = encoding_of(tokenizer, options)
     packs = open_columns(blend, config)
-    planning = Planning(
-        leaves=columns_of(blend.leaves, packs),
-        shape=shape_of(options, finite=blend.finite),
-        batching=batching_of(options, topology.world_size),
+    for leaf, pack in zip(blend.leaves, packs, strict=True):
+        ExtraLines(leaf.extra_fields).check(pack.num_rows, leaf.name)
+    asked = Asked(
+        encoding=encoding if needs_tokens(options) else None,
+        fields=FieldFilter.from_options(options),
     )
+    planning = _planning(blend, packs, asked, topology.world_size)
     spec = FetchSpec(
         leaves=blend.leaves,
         packs=tuple(pack.ref for pack in packs),
@@ -108,4 +116,25 @@ def dataloader(
         seed=options.seed,
         fixed_step=options.micro_batches_per_step is not None,
         on_change=options.on_change,
+    )
+
+
+def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size: int) -> Planning:
+    options = blend.options
+    with shown("reading rows") as told:
+        sides = [
+            open_side_columns(leaf, pack, asked, told)
+            for leaf, pack in zip(blend.leaves, packs, strict=True)
+        ]
+    return Planning(
+        leaves=columns_of(blend.leaves, packs, sides, by_shard=options.locality == "shards"),
+        shape=shape_of(
+            options,
+            finite=blend.finite,
+            has_tables=has_tables(packs),
+            tokens=asked.tokens_digest,
+            fields=asked.fields_digest,
+            slice_length=slice_length_of(blend.leaves),
+        ),
+        batching=batching_of(options, world_size),
     )

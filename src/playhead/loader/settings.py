@@ -1,4 +1,4 @@
-"""The plan's settings and columns, out of the options and packs that people give."""
+"""The plan's settings, out of the options that people give."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from math import isinf
 from typing import TYPE_CHECKING
 
 from playhead.loader.stream import Workers
-from playhead.plan import Batching, LeafColumns, Shape
+from playhead.plan import Batching, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from playhead.blend.leaf import Leaf
     from playhead.config import Options
-    from playhead.index.pack import LeafPack
 
-__all__ = ["batching_of", "columns_of", "shape_of", "workers_of"]
+__all__ = ["batching_of", "needs_tokens", "shape_of", "workers_of"]
 
 _LEAST_CLASSES = 100
 
@@ -33,7 +29,7 @@ def microseconds(seconds: float) -> int:
 
 def batching_of(options: Options, world_size: int) -> Batching:
     """What cuts a window into micro-batches."""
-    bins = options.bucket_duration_bins
+    bins, tokens = _bins_of(options)
     quadratic = options.quadratic_duration
     limit = options.batch_duration
     return Batching(
@@ -42,7 +38,10 @@ def batching_of(options: Options, world_size: int) -> Batching:
         batch_duration_us=None if limit is None else microseconds(limit),
         quadratic_duration_us=None if quadratic is None else microseconds(quadratic),
         bucketing=options.use_bucketing,
-        bins_us=None if bins is None else tuple(microseconds(edge) for edge in bins),
+        bins_us=bins,
+        bins_tokens=tokens,
+        strict_2d=options.bucketing_2d_strict_mode,
+        max_tps_per_bin=options.max_tps if isinstance(options.max_tps, tuple) else None,
         num_classes=max(_LEAST_CLASSES, options.num_buckets),
         bucket_batch_size=(
             None if options.bucket_batch_size is None else tuple(options.bucket_batch_size)
@@ -52,19 +51,103 @@ def batching_of(options: Options, world_size: int) -> Batching:
     )
 
 
-def shape_of(options: Options, *, finite: bool) -> Shape:
-    """What new windows are drawn with."""
-    low, high = options.min_duration, options.max_duration
+def _bins_of(options: Options) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Borders of the classes in microseconds, and in tokens where they have two dimensions."""
+    edges: list[int] = []
+    tokens: list[int] = []
+    for edge in options.bucket_duration_bins or ():
+        seconds, *rest = edge if isinstance(edge, tuple) else (edge,)
+        edges.append(microseconds(seconds))
+        # A bin of 12.5 tokens holds 12.
+        tokens += map(int, rest)
+    return tuple(edges) or None, tuple(tokens) or None
+
+
+def shape_of(
+    options: Options,
+    *,
+    finite: bool,
+    has_tables: bool = False,
+    tokens: str | None = None,
+    fields: str | None = None,
+    slice_length: int | None = None,
+) -> Shape:
+    """What new windows are drawn with.
+
+    Parameters
+    ----------
+    options
+        The options of the section.
+    finite
+        Whether a pass ends.
+    has_tables
+        Whether a leaf's rows are read in stretches: then passes go stretch by stretch.
+    tokens, fields
+        Digests of the token counts and of what the filters look at, where there are any.
+    slice_length
+        Rows that a pass takes of each shard.
+    """
     return Shape(
         finite=finite,
         shuffle=options.shuffle,
         # NeMo's defaults, -1 and infinity, keep everything.
-        min_duration_us=None if low is None or low <= 0 else microseconds(low),
-        max_duration_us=None if high is None or isinf(high) else microseconds(high),
-        locality=options.locality or "rows",
+        min_duration_us=_above_zero_us(options.min_duration),
+        max_duration_us=_finite_us(options.max_duration),
+        locality=options.locality or ("shards" if has_tables else "rows"),
         cache_bytes=options.cache_bytes,
         window_draws=options.window_draws,
+        keep=options.keep,
+        tokens=tokens,
+        min_tps=_positive(options.min_tps) if tokens else None,
+        max_tps=_ceiling(options.max_tps) if tokens else None,
+        fields=fields,
+        max_cer=_ceiling(options.max_cer) if fields else None,
+        min_similarity=_floor(options.min_context_speaker_similarity) if fields else None,
+        excluded_speakers=bool(fields and options.excluded_speaker_ids),
+        perturb_speed=options.perturb_speed,
+        truncate_us=_above_zero_us(options.truncate_duration),
+        truncate_offset=options.truncate_offset_type,
+        window_us=_above_zero_us(options.cut_into_windows_duration),
+        hop_us=(
+            _above_zero_us(options.cut_into_windows_hop)
+            if options.cut_into_windows_duration
+            else None
+        ),
+        pad_us=_above_zero_us(options.pad_min_duration),
+        slice_length=slice_length,
     )
+
+
+def needs_tokens(options: Options) -> bool:
+    """Whether batches depend on how many tokens a row has."""
+    bins = options.bucket_duration_bins or ()
+    return (
+        any(isinstance(edge, tuple) for edge in bins)
+        or isinstance(options.max_tps, tuple)
+        or _positive(options.min_tps) is not None
+        or _ceiling(options.max_tps) is not None
+    )
+
+
+def _above_zero_us(seconds: float | None) -> int | None:
+    return None if seconds is None or seconds <= 0 else microseconds(seconds)
+
+
+def _finite_us(seconds: float | None) -> int | None:
+    return None if seconds is None or isinf(seconds) else microseconds(seconds)
+
+
+def _positive(value: float | None) -> float | None:
+    return None if value is None or value <= 0 else value
+
+
+def _ceiling(value: float | tuple[float, ...] | None) -> float | None:
+    return None if value is None or isinstance(value, tuple) or isinf(value) else value
+
+
+def _floor(value: float | None) -> float | None:
+    # A similarity lies from -1 to 1.
+    return None if value is None or value <= -1 else value
 
 
 def workers_of(options: Options) -> Workers:
@@ -74,23 +157,4 @@ def workers_of(options: Options) -> Workers:
         prefetch_factor=options.prefetch_factor,
         pin_memory=options.pin_memory,
         start_method=options.multiprocessing_context,
-    )
-
-
-def columns_of(leaves: Sequence[Leaf], packs: Sequence[LeafPack]) -> tuple[LeafColumns, ...]:
-    """What the plan sees of the packs; shards are the files that hold the audio."""
-    return tuple(map(_columns, leaves, packs))
-
-
-def _columns(leaf: Leaf, pack: LeafPack) -> LeafColumns:
-    tarred = "tar" in leaf.paths
-    return LeafColumns(
-        key=leaf.key,
-        name=leaf.name,
-        weight=leaf.weight,
-        duration_us=pack.duration_us,
-        fingerprint=pack.fingerprint,
-        explain_change=pack.explain_change,
-        shard=pack.tar if tarred else None,
-        shard_bytes=pack.shards.sizes if tarred else None,
     )

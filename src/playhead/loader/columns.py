@@ -1,0 +1,162 @@
+"""What the plan sees of leaves, out of their packs and what is known beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from playhead.errors import ConfigError
+from playhead.index.concatenation import joined_durations, joined_rows
+from playhead.plan import LeafColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.blend.leaf import Concatenation, Leaf
+    from playhead.index.pack import LeafPack
+    from playhead.loader.row_facts import SideColumns
+
+__all__ = ["columns_of", "has_tables", "slice_length_of"]
+
+
+def has_tables(packs: Sequence[LeafPack]) -> bool:
+    """Whether the rows of any leaf are read in stretches."""
+    return any(pack.groups is not None for pack in packs)
+
+
+def slice_length_of(leaves: Sequence[Leaf]) -> int | None:
+    """How many rows a pass takes of each shard of a leaf that is sliced.
+
+    Raises
+    ------
+    ConfigError
+        When two leaves name different numbers.
+    """
+    lengths = {leaf.options.slice_length for leaf in leaves} - {None}
+    if len(lengths) > 1:
+        raise ConfigError(
+            f"slice_length is {' and '.join(map(str, sorted(filter(None, lengths))))} in parts of"
+            " one blend",
+            fix="Set one for the whole section",
+        )
+    return next(iter(lengths), None)
+
+
+def columns_of(
+    leaves: Sequence[Leaf],
+    packs: Sequence[LeafPack],
+    sides: Sequence[SideColumns],
+    *,
+    by_shard: bool,
+) -> tuple[LeafColumns, ...]:
+    """Give the plan its view of each leaf.
+
+    Parameters
+    ----------
+    leaves, packs, sides
+        The leaves, their columns, and what is known of their rows beside them.
+    by_shard
+        Whether passes go shard by shard. Rows of tables always do.
+
+    Raises
+    ------
+    ConfigError
+        When slices are wanted of shards whose rows do not stand together.
+    """
+    return tuple(
+        _columns(leaf, pack, side, by_shard=by_shard)
+        for leaf, pack, side in zip(leaves, packs, sides, strict=True)
+    )
+
+
+class _Shards(NamedTuple):
+    of_row: NDArray[np.int32]
+    num_bytes: NDArray[np.int64]
+
+
+def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -> LeafColumns:
+    if leaf.concatenation is not None:
+        return _joined(leaf, pack, side, leaf.concatenation)
+    shards = _shards(leaf, pack) if by_shard or pack.groups is not None else None
+    return LeafColumns(
+        key=leaf.key,
+        name=leaf.name,
+        weight=leaf.weight,
+        duration_us=pack.duration_us,
+        fingerprint=pack.fingerprint,
+        explain_change=pack.explain_change,
+        shard=None if shards is None else shards.of_row,
+        shard_bytes=None if shards is None else shards.num_bytes,
+        status=pack.status if pack.entry.statuses else None,
+        statuses=tuple(pack.entry.statuses),
+        side=side,
+        slice_shard=_slice_shard(leaf, pack) if leaf.options.slice_length is not None else None,
+    )
+
+
+def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -> LeafColumns:
+    """Samples of several rows: to filters on rows they say nothing, but their tokens count."""
+    starts = joined_rows(pack.duration_us, how)
+
+    def joined_side(digest: str) -> Mapping[str, NDArray[Any]] | None:
+        columns = side(digest)
+        if columns is None:
+            return None
+        first = starts[:-1]
+        return {
+            name: _AS_ONE[name](column, first) if len(first) else column[:0]
+            for name, column in columns.items()
+        }
+
+    return LeafColumns(
+        key=leaf.key,
+        name=leaf.name,
+        weight=leaf.weight,
+        duration_us=joined_durations(pack.duration_us, starts, how),
+        fingerprint=lambda samples: pack.fingerprint(int(starts[samples])),
+        explain_change=lambda digest, samples: pack.explain_change(
+            digest, int(starts[min(samples, len(starts) - 1)])
+        ),
+        side=joined_side,
+    )
+
+
+def _unknown(column: NDArray[Any], first: NDArray[np.int64]) -> NDArray[Any]:
+    return np.full(len(first), np.nan, column.dtype)
+
+
+_AS_ONE: dict[str, Callable[[NDArray[Any], NDArray[np.int64]], NDArray[Any]]] = {
+    "tokens": np.add.reduceat,
+    "cer": _unknown,
+    "similarity": _unknown,
+    "speaker": np.logical_or.reduceat,
+}
+
+
+def _shards(leaf: Leaf, pack: LeafPack) -> _Shards | None:
+    """What is read end to end: row groups, archives, or the files of a part of a Shar."""
+    if pack.groups is not None:
+        return _Shards(*pack.groups)
+    if "tar" in leaf.paths:
+        return _Shards(pack.tar, pack.shards.sizes)
+    if pack.entry.fields:
+        manifests = np.array(pack.entry.manifests, np.int32)
+        sizes = np.add.reduceat(pack.shards.sizes, manifests)
+        return _Shards(np.searchsorted(manifests, pack.shard).astype(np.int32), sizes)
+    return None
+
+
+def _slice_shard(leaf: Leaf, pack: LeafPack) -> NDArray[np.int32]:
+    shard = pack.tar if "tar" in leaf.paths else pack.shard
+    changes = int(np.count_nonzero(np.diff(shard)))
+    if changes >= len(np.unique(shard)):
+        raise ConfigError(
+            "slice_length takes slices of shards, and the manifest does not keep the rows of a"
+            " shard together",
+            where=f"leaf {leaf.name}, {pack.shards.uris[0]}",
+            fix="Sort its rows by shard_id, or leave slice_length out",
+        )
+    return shard

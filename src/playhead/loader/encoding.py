@@ -1,0 +1,45 @@
+"""From the tokenizer that a caller gives to what makes tokens of samples."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import ConfigError
+from playhead.loader.settings import needs_tokens
+
+if TYPE_CHECKING:
+    from playhead.config import Options
+    from playhead.tokens.encoding import Encoding
+
+__all__ = ["encoding_of"]
+
+
+def encoding_of(tokenizer: Any, options: Options) -> Encoding | None:
+    """Return what makes tokens of samples; None where nothing does.
+
+    Without a tokenizer, or with `pretokenize: false`, filters on tokens have no effect, as in NeMo,
+    and a warning says so.
+
+    Raises
+    ------
+    ConfigError
+        When the tokenizer cannot be used, or bins of two dimensions have none.
+    """
+    if tokenizer is not None and options.pretokenize:
+        # Libraries are imported where a tokenizer is really used.
+        from playhead.tokens.encoding import Encoding  # noqa: PLC0415
+        from playhead.tokens.tokenizer import load_tokenizer  # noqa: PLC0415
+
+        return Encoding(load_tokenizer(tokenizer), options.prompt_format)
+    why = "there is no tokenizer" if options.pretokenize else "pretokenize is false"
+    if any(isinstance(edge, tuple) for edge in options.bucket_duration_bins or ()):
+        raise ConfigError(
+            f"bucket_duration_bins has two dimensions and {why}",
+            fix="Give dataloader(…, tokenizer=…), or bins of durations alone",
+        )
+    idle = ["min_tps or max_tps"] if needs_tokens(options) else []
+    idle += ["prompt_format"] if options.prompt_format is not None else []
+    if idle:
+        warnings.warn(f"{' and '.join(idle)}: no effect, as {why}", stacklevel=3)
+    return None
