@@ -55,13 +55,13 @@ lengths = st.floats(0.01, 3.0).map(lambda seconds: round(seconds, 4))
 )
 def test_no_sample_is_longer_than_promised(rows, rate, target, options, offset):
     made = augmenter(sample_rate=target, perturb_speed=True, **options)
-    truncate, window, hop, pad, _ = options.values()
+    window = options["cut_into_windows_duration"]
     shape = Shape(
         perturb_speed=True,
-        truncate_us=microseconds(truncate),
+        truncate_us=microseconds(options["truncate_duration"]),
         window_us=microseconds(window),
-        hop_us=microseconds(hop) if window else None,
-        pad_us=microseconds(pad),
+        hop_us=microseconds(options["cut_into_windows_hop"]) if window else None,
+        pad_us=microseconds(options["pad_min_duration"]),
     )
     seconds = [count / rate for count, _ in rows]
     items = promised(
