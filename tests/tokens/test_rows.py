@@ -15,7 +15,7 @@ from support.token_rows import nemo_leaf, nemo_row, open_pack_of, write_rows
 
 
 def whole(leaf, pack):
-    return read_rows(leaf, pack, 0, pack.num_rows)
+    return read_rows(leaf, pack, 0, pack.num_rows).rows
 
 
 @pytest.mark.parametrize("embed", [False, True])
@@ -34,7 +34,7 @@ def test_rows_of_several_manifests_with_gaps(tmp_path, monkeypatch, embed, spare
     assert [json.loads(row)["text"] for row in expected[:4]] == ["0 0", "0 2", "0 3", "1 0"]
     for start in range(pack.num_rows):
         for stop in range(start + 1, pack.num_rows + 1):
-            assert read_rows(leaf, pack, start, stop) == expected[start:stop]
+            assert read_rows(leaf, pack, start, stop).rows == expected[start:stop]
 
 
 def test_rows_of_compressed_manifests_are_in_the_pack(tmp_path):
@@ -45,6 +45,17 @@ def test_rows_of_compressed_manifests_are_in_the_pack(tmp_path):
     assert json.loads(whole(leaf, pack)[0])["text"] == "we"
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n"])
+def test_rows_that_lie_as_lines_are_not_joined_again(tmp_path, end):
+    leaf = nemo_leaf(tmp_path, [nemo_row(i) for i in range(5)])
+    path = tmp_path / "m.json"
+    path.write_bytes(path.read_bytes().replace(b"\n", end))
+    pack = open_pack_of(leaf, tmp_path)
+    block = read_rows(leaf, pack, 1, 4)
+    assert block.lines() == b"\n".join(block.rows)
+    assert (block.joined is not None) == (end == b"\n")
+
+
 def test_a_row_that_is_another_by_now_is_named(tmp_path):
     leaf = nemo_leaf(tmp_path, [nemo_row(i, text=f"word {i}") for i in range(5)])
     pack = open_pack_of(leaf, tmp_path)
@@ -53,7 +64,7 @@ def test_a_row_that_is_another_by_now_is_named(tmp_path):
     byte = int(pack.row_offset[3])
     with pytest.raises(StaleIndexError, match=rf"m\.json, byte {byte}, row 3 counted from 0"):
         whole(leaf, pack)
-    assert len(read_rows(leaf, pack, 0, 3)) == 3
+    assert len(read_rows(leaf, pack, 0, 3).rows) == 3
 
 
 def test_files_that_are_shorter_or_gone_are_named(tmp_path):

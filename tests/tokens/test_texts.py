@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from playhead.errors import ManifestError
 from playhead.formats import Place, get_format
+from playhead.tokens.rows import RowBlock
 from playhead.tokens.texts import text_reader, texts_of
 from support.leaves import make_leaf
 from support.token_rows import cut_row, mixed_row, nemo_row
@@ -30,9 +31,9 @@ def per_sample(leaf, rows):
 
 
 def per_block(leaf, rows):
-    reader = text_reader(leaf)
+    reader = text_reader(leaf, with_languages=True)
     assert reader is not None
-    found = reader(rows)
+    found = reader(RowBlock(rows))
     assert found is not None
     numbers = range(len(rows)) if found.rows is None else found.rows
     result = [[] for _ in rows]
@@ -88,16 +89,35 @@ def test_fields_that_are_no_texts_are_left_to_the_format(value, field):
     leaf = make_leaf("nemo")
     rows = [b'{"audio_filepath": "a", "text": "x"}']
     rows.append(b'{"audio_filepath": "a", "%s": %s}' % (field, value))
-    assert text_reader(leaf)(rows) is None
+    assert text_reader(leaf, with_languages=True)(RowBlock(rows)) is None
     with pytest.raises(ManifestError, match="not a text"):
         per_sample(leaf, rows)
 
 
+def test_languages_are_left_out_where_nobody_asks():
+    leaf = make_leaf("nemo")
+    rows = [b'{"audio_filepath": "a", "text": "x", "lang": []}', b'{"audio_filepath": "a"}']
+    found = text_reader(leaf, with_languages=False)(RowBlock(rows))
+    assert found == (["x"], [None], [0])
+
+
+@pytest.mark.parametrize("joined", [b'{"text": "a"},{"text": "b"}', b'{"text": "a"}', b"\n\n"])
+def test_what_lies_between_rows_is_not_trusted(joined):
+    rows = [b'{"text": "a"}', b'{"text": "b"}']
+    reader = text_reader(make_leaf("nemo"), with_languages=True)
+    assert reader(RowBlock(rows, b"\n".join(rows))).texts == ["a", "b"]
+    assert reader(RowBlock(rows, joined)) is None
+    cuts = [b'{"type": "MonoCut"}'] * 2
+    reader = text_reader(make_leaf("lhotse"), with_languages=True)
+    assert reader(RowBlock(cuts, b"\n".join(cuts))) is not None
+    assert reader(RowBlock(cuts, cuts[0])) is None
+
+
 def test_what_is_no_row_is_left_to_the_format():
     for leaf in (make_leaf("nemo"), make_leaf("lhotse")):
-        assert text_reader(leaf)([b"[1]"]) is None
-        assert text_reader(leaf)([b"{"]) is None
+        assert text_reader(leaf, with_languages=True)(RowBlock([b"[1]"])) is None
+        assert text_reader(leaf, with_languages=True)(RowBlock([b"{"])) is None
 
 
 def test_other_types_have_no_shortcut():
-    assert text_reader(make_leaf("table_for_tests")) is None
+    assert text_reader(make_leaf("table_for_tests"), with_languages=True) is None

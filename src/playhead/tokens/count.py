@@ -56,13 +56,17 @@ class TokenCounts:
     def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
         """Return how many tokens each row has; `Measure.of_rows`."""
         start = stretch.start
-        rows = read_rows(leaf, pack, start, stretch.stop)
-        reader = text_reader(leaf) if self._encoding.prompt_format is None else None
-        texts = None if reader is None else reader(rows)
+        block = read_rows(leaf, pack, start, stretch.stop)
+        texts = None
+        if self._encoding.prompt_format is None:
+            with_languages = self._encoding.tokenizer.languages is not None
+            reader = text_reader(leaf, with_languages=with_languages)
+            texts = None if reader is None else reader(block)
         if texts is not None:
-            return {TOKENS: self._of_texts(leaf, pack, start, len(rows), texts)}
+            return {TOKENS: self._of_texts(leaf, pack, start, len(block.rows), texts)}
         encode, num_tokens = self._encoding.encode, self._encoding.num_tokens
-        counts = [num_tokens(encode(example)) for example in examples(leaf, pack, start, rows)]
+        samples = examples(leaf, pack, start, block.rows)
+        counts = [num_tokens(encode(example)) for example in samples]
         return {TOKENS: np.array(counts, np.uint32)}
 
     def _of_texts(

@@ -109,7 +109,7 @@ class RowFacts:
 
     def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
         """Return the facts of some rows; `Measure.of_rows`."""
-        rows = read_rows(leaf, pack, stretch.start, stretch.stop)
+        rows = read_rows(leaf, pack, stretch.start, stretch.stop).rows
         numbers = np.full((2, len(rows)), np.nan)
         held_out = np.zeros(len(rows), bool)
         for index, (first, speaking) in enumerate(_facts(leaf, pack, stretch.start, rows)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -14,22 +14,33 @@ from playhead.storage import local
 from playhead.tokens.extra import extra_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
     from playhead.blend.leaf import Leaf
     from playhead.formats import Example
     from playhead.index.pack import LeafPack
 
-__all__ = ["examples", "place_of", "read_rows"]
+__all__ = ["RowBlock", "examples", "place_of", "read_rows"]
 
 _REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
 # Bytes between rows, of rows that were left out, which are cheaper to read than to pass over.
 _SPARE = 1 << 20
 
 
-def read_rows(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> list[bytes]:
+class RowBlock(NamedTuple):
+    """Rows that follow each other."""
+
+    rows: list[bytes]
+    """Each of them."""
+    joined: bytes | None = None
+    """All of them as lines, where they lie so in their file."""
+
+    def lines(self) -> bytes:
+        """Return all of them as lines."""
+        return b"\n".join(self.rows) if self.joined is None else self.joined
+
+
+def read_rows(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> RowBlock:
     """Read the rows from `start` to before `stop`, each compared with its checksum.
 
     Parameters
@@ -47,15 +58,16 @@ def read_rows(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> list[bytes]:
         If a file cannot be read.
     """
     if pack.row_bytes(start) is not None:
-        rows = [pack.row_bytes(row) or b"" for row in range(start, stop)]
+        block = RowBlock([pack.row_bytes(row) or b"" for row in range(start, stop)])
     else:
-        rows = []
-        shards = pack.shard[start:stop]
-        borders = [0, *(np.flatnonzero(np.diff(shards)) + 1).tolist(), stop - start]
-        for first, last in pairwise(borders):
-            rows += _rows_of_file(leaf, pack, start + first, start + last)
-    _check(leaf, pack, start, rows)
-    return rows
+        borders = (np.flatnonzero(np.diff(pack.shard[start:stop])) + start + 1).tolist()
+        blocks = [
+            _rows_of_file(leaf, pack, first, last)
+            for first, last in pairwise([start, *borders, stop])
+        ]
+        block = blocks[0] if len(blocks) == 1 else RowBlock([row for b in blocks for row in b.rows])
+    _check(leaf, pack, start, block.rows)
+    return block
 
 
 def place_of(leaf: Leaf, pack: LeafPack, row: int) -> Place:
@@ -68,7 +80,7 @@ def place_of(leaf: Leaf, pack: LeafPack, row: int) -> Place:
     )
 
 
-def examples(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> Iterator[Example]:
+def examples(leaf: Leaf, pack: LeafPack, start: int, rows: Sequence[bytes]) -> Iterator[Example]:
     """Make the samples of rows that follow each other, without audio, with their extra fields.
 
     Of an extra field whose lines are chosen by the sample's key, which nobody knows before a row is
@@ -83,7 +95,7 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> Itera
     start
         Number of the first row.
     rows
-        What `read_rows` gave.
+        The rows that `read_rows` gave.
 
     Raises
     ------
@@ -101,22 +113,22 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> Itera
         yield example
 
 
-def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> list[bytes]:
+def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> RowBlock:
     path = pack.shards.uris[int(pack.shard[start])]
     offsets = pack.row_offset[start:stop]
     reader: Any = get_format(leaf.type)
     if isinstance(reader, TableFormat):
-        return [one.row for one in reader.load(leaf, path, offsets, with_audio=False)]
+        return RowBlock([one.row for one in reader.load(leaf, path, offsets, with_audio=False)])
     sizes = pack.row_size[start:stop].astype(np.int64)
-    begin, end = int(offsets.min()), int((offsets + sizes).max())
+    ends = offsets + sizes
+    begin, end = int(offsets.min()), int(ends.max())
     if end - begin > int(sizes.sum()) + len(sizes) + _SPARE:
-        return local.read_ranges(path, offsets, sizes)
+        return RowBlock(local.read_ranges(path, offsets, sizes))
     (block,) = local.read_ranges(path, [begin], [end - begin])
-    firsts: NDArray[np.int64] = offsets - begin
-    return [
-        block[first:last]
-        for first, last in zip(firsts.tolist(), (firsts + sizes).tolist(), strict=True)
-    ]
+    firsts, lasts = (offsets - begin).tolist(), (ends - begin).tolist()
+    rows = [block[first:last] for first, last in zip(firsts, lasts, strict=True)]
+    are_lines = bool((offsets[1:] == ends[:-1] + 1).all())
+    return RowBlock(rows, block if are_lines else None)
 
 
 def _check(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Leaf
     from playhead.formats.example import Example
+    from playhead.tokens.rows import RowBlock
 
 __all__ = ["BlockTexts", "TextReader", "supervisions_of", "text_reader", "texts_of"]
 
@@ -31,7 +32,7 @@ class BlockTexts(NamedTuple):
     texts: list[str]
     """All of them."""
     languages: list[str | None]
-    """The language of each."""
+    """The language of each; None for all where nobody asked."""
     rows: list[int] | None
     """Which row each belongs to; None where every row has exactly one."""
 
@@ -39,7 +40,7 @@ class BlockTexts(NamedTuple):
 class TextReader(Protocol):
     """Reads nothing of rows but their texts and languages."""
 
-    def __call__(self, rows: Sequence[bytes]) -> BlockTexts | None:
+    def __call__(self, block: RowBlock) -> BlockTexts | None:
         """Return the texts of rows; None where they are better read one by one."""
         ...
 
@@ -63,31 +64,40 @@ def supervisions_of(cut: Any) -> list[dict[str, Any]]:
     return [supervision for one in cuts for supervision in one.get("supervisions") or ()]
 
 
-def text_reader(leaf: Leaf) -> TextReader | None:
+def text_reader(leaf: Leaf, *, with_languages: bool) -> TextReader | None:
     """Return what reads the texts of a leaf's rows and nothing else; None where nobody knows how.
 
-    It gives what `texts_of` gives of the samples that the leaf's format makes.
+    It gives what `texts_of` gives of the samples that the leaf's format makes; where languages are
+    not asked for, they may be left out.
     """
     reader: Any = get_format(leaf.type)
     if isinstance(reader, Nemo):
-        return _NemoTexts(leaf.options.text_field, leaf.options.lang_field)
+        return _NemoTexts(
+            leaf.options.text_field, leaf.options.lang_field if with_languages else None
+        )
     return _cut_texts if isinstance(reader, (LhotseCuts, LhotseShar)) else None
 
 
 class _NemoTexts:
-    """Reads two fields of rows of NeMo manifests."""
+    """Reads one or two fields of rows of NeMo manifests."""
 
-    def __init__(self, text_field: str, lang_field: str) -> None:
+    def __init__(self, text_field: str, lang_field: str | None) -> None:
+        self._has_languages = lang_field is not None
         self._row_type = _row_type(text_field, lang_field)
         self._decoder = _decoder_of(self._row_type)
 
-    def __call__(self, rows: Sequence[bytes]) -> BlockTexts | None:
+    def __call__(self, block: RowBlock) -> BlockTexts | None:
         try:
-            found: list[Any] = decode_block(self._decoder, self._row_type, b"\n".join(rows))
+            found: list[Any] = decode_block(self._decoder, self._row_type, block.lines())
         except BadRowError:
             return None
+        # What lies between rows has no checksum.
+        if len(found) != len(block.rows):
+            return None
         texts: list[Any] = [row.text for row in found]
-        languages: list[Any] = [row.language for row in found]
+        languages: list[Any] = [None] * len(found)
+        if self._has_languages:
+            languages = [row.language for row in found]
         # Most corpora have nothing but texts here, which is known without looking at each.
         if not _TEXT_OR_NONE.issuperset(map(type, languages)):
             languages = [_as_text(value) for value in languages]
@@ -117,7 +127,7 @@ def _as_text(value: str | float | None) -> str | None:
 
 
 @lru_cache
-def _row_type(text_field: str, lang_field: str) -> type[msgspec.Struct]:
+def _row_type(text_field: str, lang_field: str | None) -> type[msgspec.Struct]:
     kind = str | int | float | None
     fields: list[tuple[str, Any, Any]] = [
         ("text", kind, msgspec.field(default=None, name=text_field))
@@ -125,7 +135,7 @@ def _row_type(text_field: str, lang_field: str) -> type[msgspec.Struct]:
     namespace: dict[str, Any] = {}
     if lang_field == text_field:
         namespace["language"] = property(lambda row: row.text)
-    else:
+    elif lang_field is not None:
         fields.append(("language", kind, msgspec.field(default=None, name=lang_field)))
     return msgspec.defstruct("Row", fields, namespace=namespace, gc=False)
 
@@ -157,12 +167,16 @@ class _Cut(msgspec.Struct, gc=False):
 _CUTS = msgspec.json.Decoder(_Cut)
 
 
-def _cut_texts(rows: Sequence[bytes]) -> BlockTexts | None:
+def _cut_texts(block: RowBlock) -> BlockTexts | None:
     """Read the supervisions of cuts; what fields add to a row stands behind its first line."""
-    lines = [row.partition(b"\n")[0] for row in rows]
+    lines = block.joined
+    if lines is None:
+        lines = b"\n".join([row.partition(b"\n")[0] for row in block.rows])
     try:
-        cuts = decode_block(_CUTS, _Cut, b"\n".join(lines))
+        cuts = decode_block(_CUTS, _Cut, lines)
     except BadRowError:
+        return None
+    if len(cuts) != len(block.rows):
         return None
     texts: list[str] = []
     languages: list[str | None] = []
