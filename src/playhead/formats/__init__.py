@@ -17,7 +17,8 @@ from playhead.formats.example import Audio, Example, Part, Place
 from playhead.formats.lhotse_cuts import LhotseCuts
 from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
-from playhead.formats.registry import format_names, get_format, register
+from playhead.formats.parquet import Parquet
+from playhead.formats.registry import format_names, get_format, register, register_type
 
 __all__ = [
     "Audio",
@@ -28,6 +29,7 @@ __all__ = [
     "LhotseCuts",
     "LhotseShar",
     "Nemo",
+    "Parquet",
     "Part",
     "Place",
     "RowColumns",
@@ -39,4 +41,5 @@ __all__ = [
     "format_names",
     "get_format",
     "register",
+    "register_type",
 ]
