@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from playhead.errors import AudioError, ConfigError
+from playhead.errors import ConfigError
+from playhead.fetch.augment import Augmenter
+from playhead.fetch.bad import BadSample, Holes, find_bad, is_about_audio, without
+from playhead.fetch.encoded import attach_tokens, encode, encode_joined
 from playhead.fetch.info import BatchInfo
 from playhead.fetch.randomness import KeyedCalls
 from playhead.fetch.reader import Reader
 from playhead.fetch.timings import Timings
-from playhead.fetch.waveforms import waveform
+from playhead.storage.retries import with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
+    from lhotse.cut import Cut
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
+    from playhead.fetch.augment import Augmentation, Prepared
+    from playhead.fetch.augment.noise import NoiseSpec
+    from playhead.fetch.bad import BadAudio
     from playhead.formats import Example
     from playhead.index.pack import PackRef
     from playhead.plan.batch import MicroBatch
+    from playhead.tokens.encoding import Encoding
+
+    _Made = tuple[Any, Sequence[tuple[int, ...]] | None]
 
 __all__ = ["ExampleDataset", "FetchSpec", "Fetcher"]
 
@@ -71,6 +81,16 @@ class FetchSpec:
     """The rate in Hz that audio is resampled to; None keeps each file's own."""
     info: bool = False
     """Add a `BatchInfo` to the batches of Lhotse-style datasets too."""
+    augmentation: Augmentation | None = None
+    """What is done to the audio; None leaves it as it is."""
+    noise: NoiseSpec | None = None
+    """Where the noise comes from that is mixed in."""
+    encoding: Encoding | None = None
+    """What makes tokens of the texts; None makes none."""
+    fault_tolerant: bool = False
+    """Leave samples out whose audio cannot be used, rather than fail."""
+    formats: tuple[type, ...] = ()
+    """Classes of input types that users registered: where they arrive, they are registered too."""
 
 
 class Fetcher:
@@ -98,6 +118,11 @@ class Fetcher:
         self._keyed = KeyedCalls(dataset)
         self._takes_examples = isinstance(dataset, ExampleDataset)
         self._with_audio = not self._takes_examples or bool(dataset.reads_audio)
+        self._augmenter = (
+            Augmenter(spec.augmentation, spec.noise, spec.sample_rate)
+            if spec.augmentation is not None and self._with_audio
+            else None
+        )
 
     def __reduce__(self) -> tuple[type[Fetcher], tuple[FetchSpec, Any]]:
         return type(self), (self.spec, self.dataset)
@@ -105,83 +130,188 @@ class Fetcher:
     def __call__(self, micro_batch: MicroBatch) -> Any:
         """Make the batch.
 
+        Returns
+        -------
+        Any
+            What the dataset makes; `Holes` around it where samples had to be left out.
+
         Raises
         ------
         ConfigError
             If the batch should say where it stands and is not a dict.
         AudioError
-            If audio cannot be read or decoded.
+            If audio cannot be read or decoded and `FetchSpec.fault_tolerant` is off.
+        GaveUpError
+            If a disk or a network failed, and went on failing.
         PlayheadError, OSError
             If rows cannot be read.
         Exception
             Whatever the dataset raises, as it is.
         """
         try:
-            batch = self._keyed(int(micro_batch.key), lambda: self._made(micro_batch))
+            batch = self._second_look(micro_batch)
         except Exception as error:
             add_note = getattr(error, "add_note", None)  # new in Python 3.11
             if add_note is not None:
                 add_note(f"In step {micro_batch.step}, slot {micro_batch.slot}.")
-            if _is_about_audio(error):
-                self._find_bad_audio(micro_batch, error)
             raise
         self.timings.batches += 1
         self.timings.samples += len(micro_batch.row)
-        return self._with_info(batch, micro_batch)
+        return batch
 
-    def _made(self, micro_batch: MicroBatch) -> Any:
+    def _second_look(self, micro_batch: MicroBatch) -> Any:
+        """Make the batch; if audio is in the way, say which sample's, or do without it."""
+        try:
+            return self._made(micro_batch)
+        except Exception as error:
+            if not is_about_audio(error):
+                raise
+            bad = find_bad(
+                self._reader.read(micro_batch, with_audio=True),
+                self.spec.sample_rate,
+                self._channels(micro_batch),
+                as_cuts=not self._takes_examples,
+            )
+            if bad and not self.spec.fault_tolerant:
+                raise bad[0].error from error
+            if not bad:
+                # libsndfile and Lhotse take an error of the disk for bad audio: everything could
+                # be read and decoded by now.
+                return self._made(micro_batch)
+        records = self._records(bad, micro_batch)
+        if len(bad) == len(micro_batch.row):
+            return Holes(None, records)
+        left = without(micro_batch, [one.at for one in bad])
+        return Holes(self._made(left, dropped=len(bad)), records)
+
+    def _made(self, micro_batch: MicroBatch, dropped: int = 0) -> Any:
+        def call() -> Any:
+            return self._keyed(int(micro_batch.key), lambda: self._once(micro_batch, dropped))
+
+        return with_retries(call)
+
+    def _once(self, micro_batch: MicroBatch, dropped: int) -> Any:
         timings = self.timings
         begin, reading = time.perf_counter(), timings.read_seconds
         examples = self._reader.read(micro_batch, with_audio=self._with_audio)
+        if self.spec.encoding is not None:
+            encode(examples, self.spec.encoding)
         read = time.perf_counter()
         timings.parse_seconds += read - begin - (timings.read_seconds - reading)
         if self._takes_examples:
-            batch = self.dataset.collate(
-                examples,
-                sample_rate=self.spec.sample_rate,
-                sample_keys=micro_batch.sample_keys,
-            )
+            batch, members = self._of_examples(examples, micro_batch)
         else:
-            batch = self._of_cuts(examples, micro_batch)
+            batch, members = self._of_cuts(examples, micro_batch)
         timings.dataset_seconds += time.perf_counter() - read
-        return batch
+        if not (self.spec.info or self._takes_examples):
+            return batch
+        return _with_info(batch, BatchInfo.of(micro_batch, dropped=dropped, members=members))
 
-    def _of_cuts(self, examples: Sequence[Example], micro_batch: MicroBatch) -> Any:
+    def _of_examples(self, examples: Sequence[Example], micro_batch: MicroBatch) -> _Made:
+        keys, members = micro_batch.sample_keys, None
+        if self._augmenter is not None:
+            prepared = self._augmenter.of_examples(
+                examples, micro_batch, self._tags(micro_batch), self._channels(micro_batch)
+            )
+            if self.spec.encoding is not None:
+                _encode_joined(prepared, examples, self.spec.encoding)
+            examples, members = prepared.examples, prepared.members
+            keys = keys[[places[0] for places in members]]
+        batch = self.dataset.collate(examples, sample_rate=self.spec.sample_rate, sample_keys=keys)
+        return batch, members
+
+    def _of_cuts(self, examples: Sequence[Example], micro_batch: MicroBatch) -> _Made:
         # Lhotse takes two seconds to import, which datasets of examples need not spend.
         from lhotse import CutSet  # noqa: PLC0415
 
         from playhead.fetch.backend import quick_audio_backend  # noqa: PLC0415
         from playhead.fetch.cuts import to_cut  # noqa: PLC0415
 
-        cuts = [
-            to_cut(example, self.spec.sample_rate, self.spec.leaves[leaf].tags)
-            for example, leaf in zip(examples, micro_batch.leaf.tolist(), strict=True)
-        ]
+        tags, channels = self._tags(micro_batch), self._channels(micro_batch)
+        members: list[tuple[int, ...]] | None = None
         with quick_audio_backend():
-            return self.dataset[CutSet(cuts)]
+            if self._augmenter is None:
+                facts = zip(examples, tags, channels, strict=True)
+                cuts = [
+                    to_cut(example, self.spec.sample_rate, tag, channel)
+                    for example, tag, channel in facts
+                ]
+            else:
+                prepared = self._augmenter.prepare(examples, micro_batch, tags, channels)
+                cuts, members = _joined(prepared, micro_batch, self._augmenter.augmentation)
+            if self.spec.encoding is not None:
+                _attach(cuts, examples, members, self.spec.encoding)
+            return self.dataset[CutSet(cuts)], members
 
-    def _find_bad_audio(self, micro_batch: MicroBatch, error: Exception) -> None:
-        """Raise an error that says which sample it is, if one cannot be decoded."""
-        try:
-            for example in self._reader.read(micro_batch, with_audio=True):
-                waveform(example, self.spec.sample_rate)
-        except AudioError as found:
-            raise found from error
+    def _tags(self, micro_batch: MicroBatch) -> list[Mapping[str, Any]]:
+        return [self.spec.leaves[leaf].tags for leaf in micro_batch.leaf.tolist()]
 
-    def _with_info(self, batch: Any, micro_batch: MicroBatch) -> Any:
-        if not (self.spec.info or self._takes_examples):
-            return batch
-        if not isinstance(batch, dict):
-            raise ConfigError(
-                f"info: true adds to a batch that is a dict, and the dataset made a "
-                f"{type(batch).__name__}",
-                fix="Return a dict from the dataset, or leave info out",
+    def _channels(self, micro_batch: MicroBatch) -> list[int | str | None]:
+        leaves = self.spec.leaves
+        return [leaves[leaf].options.channel_selector for leaf in micro_batch.leaf.tolist()]
+
+    def _records(self, bad: Sequence[BadAudio], micro_batch: MicroBatch) -> tuple[BadSample, ...]:
+        records: list[BadSample] = []
+        for one in bad:
+            number = int(micro_batch.leaf[one.at])
+            pack, place = self.spec.packs[number].open(), one.example.place
+            records.append(
+                BadSample(
+                    leaf=self.spec.leaves[number].key,
+                    name=place.leaf,
+                    shard=place.shard,
+                    row=place.row,
+                    byte=place.byte,
+                    row_crc=int(pack.row_crc[place.row]),
+                    member=one.audio,
+                    id=one.example.id,
+                    reason=one.reason,
+                    step=int(micro_batch.step),
+                    slot=int(micro_batch.slot),
+                )
             )
-        batch["playhead"] = BatchInfo.of(micro_batch)
-        return batch
+        return tuple(records)
 
 
-def _is_about_audio(error: BaseException) -> bool:
-    """Whether Lhotse or libsndfile says so."""
-    module = type(error).__module__
-    return module.startswith("lhotse.audio") or module.partition(".")[0] == "soundfile"
+def _encode_joined(prepared: Prepared, examples: Sequence[Example], encoding: Encoding) -> None:
+    for example, places in zip(*prepared, strict=True):
+        if len(places) > 1:
+            example.tokens = encode_joined(example, [examples[at] for at in places], encoding)
+
+
+def _joined(
+    cuts: list[Cut], micro_batch: MicroBatch, augmentation: Augmentation
+) -> tuple[list[Cut], list[tuple[int, ...]] | None]:
+    """What is done once the cuts of a batch are together; and what each was joined from."""
+    if not augmentation.is_batchwise:
+        return cuts, None
+    from playhead.fetch.augment.batchwise import after  # noqa: PLC0415 - imports Lhotse, 2 s
+
+    joined = after(cuts, micro_batch.sample_keys.tolist(), augmentation)
+    return [one.cut for one in joined], [one.members for one in joined]
+
+
+def _attach(
+    cuts: Sequence[Cut],
+    examples: Sequence[Example],
+    members: Sequence[tuple[int, ...]] | None,
+    encoding: Encoding,
+) -> None:
+    for cut, places in zip(cuts, members or [(at,) for at in range(len(cuts))], strict=True):
+        example = examples[places[0]]
+        if len(places) > 1:
+            texts = [one.text for one in cut.supervisions if one.text is not None]
+            example = replace(example, text=" ".join(texts) if texts else None)
+            example.tokens = encode_joined(example, [examples[at] for at in places], encoding)
+        attach_tokens(cut, example, encoding)
+
+
+def _with_info(batch: Any, info: BatchInfo) -> Any:
+    if not isinstance(batch, dict):
+        raise ConfigError(
+            f"info: true adds to a batch that is a dict, and the dataset made a "
+            f"{type(batch).__name__}",
+            fix="Return a dict from the dataset, or leave info out",
+        )
+    batch["playhead"] = info
+    return batch

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from playhead.plan.batch import MicroBatch
 
-__all__ = ["BatchInfo"]
+__all__ = ["BatchInfo", "as_stand_in"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,13 +28,57 @@ class BatchInfo:
     slot: int
     """Place of the micro-batch in its step, from 0."""
     repeated: list[bool]
-    """For each sample, whether a finite pass repeats it to fill its last step."""
+    """For each sample, whether it was or will be trained on elsewhere in the pass: a finite pass
+    fills its last step with some, and a batch of which nothing could be read is another's."""
+    dropped: int = 0
+    """Samples of this slot that were left out because their audio cannot be read."""
 
     @classmethod
-    def of(cls, micro_batch: MicroBatch) -> BatchInfo:
-        """What a micro-batch says."""
+    def of(
+        cls,
+        micro_batch: MicroBatch,
+        *,
+        dropped: int = 0,
+        members: Sequence[tuple[int, ...]] | None = None,
+    ) -> BatchInfo:
+        """What a micro-batch says.
+
+        Parameters
+        ----------
+        micro_batch
+            What the batch was made of.
+        dropped
+            How many samples are not among it any more.
+        members
+            For each sample of the batch, the places in the micro-batch that it was joined from;
+            None where every one is its own.
+        """
+        repeated: list[bool] = micro_batch.repeated.tolist()
+        if members is not None:
+            repeated = [any(repeated[place] for place in places) for places in members]
         return cls(
             step=int(micro_batch.step),
             slot=int(micro_batch.slot),
-            repeated=micro_batch.repeated.tolist(),
+            repeated=repeated,
+            dropped=dropped,
         )
+
+
+def as_stand_in(batch: Any, *, slot: int, dropped: int) -> Any:
+    """Mark a batch as standing in for that of another slot, where a batch says where it stands.
+
+    Parameters
+    ----------
+    batch
+        The batch of its neighbour.
+    slot
+        The slot that it stands in.
+    dropped
+        How many samples of that slot could not be read.
+    """
+    info = batch.get("playhead") if isinstance(batch, dict) else None
+    if isinstance(info, BatchInfo):
+        batch["playhead"] = replace(
+            info, slot=slot, repeated=[True] * len(info.repeated), dropped=dropped
+        )
+    return batch
