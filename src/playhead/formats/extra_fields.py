@@ -1,4 +1,4 @@
-"""Fields that lines of text files add to the rows of a leaf."""
+"""Fields that lines of text files add to rows: the same line for the same row, always."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.errors import ConfigError, DataError, SourceNotFoundError
+from playhead.formats.cut_rows import main_cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,119 +22,170 @@ if TYPE_CHECKING:
 
 __all__ = ["ExtraLines"]
 
-_NEWLINE = 0x0A
-_PIECE = 16 << 20
+_CHUNK_BYTES = 16 << 20
+# How files of gzip, zstd, bzip2 and xz begin.
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zX")
 
 
 class ExtraLines:
-    """The extra fields of a leaf; which line a row gets depends on the row or the sample's key.
+    r"""The lines of the text files of a leaf's `extra_fields`.
+
+    - ``text_iter``: line i belongs to row i of the leaf, in declared order; rows that are dropped
+      when the index is built are not counted. Lines after the last row are not used.
+    - ``text_sample``: a sample's key chooses the line, for each field apart.
+
+    A line ends with ``\n`` or ``\r\n``; a blank line is an empty text. Files are opened when a
+    line is first asked for, once a process, and mapped into memory.
 
     Parameters
     ----------
     fields
-        What the leaf declares.
-
-    Raises
-    ------
-    SourceNotFoundError
-        If a file does not exist.
-    ConfigError
-        If a file cannot be read, or has no line.
+        What `Leaf.extra_fields` holds.
     """
 
     def __init__(self, fields: Sequence[ExtraField]) -> None:
-        self._fields = [(field, _Lines(field.path)) for field in fields]
+        self._fields = tuple(fields)
+        self._files: dict[str, _Lines] = {}
 
-    def check(self, num_rows: int, leaf: str) -> None:
-        """Check that every row has a line of its own where it needs one.
+    def __reduce__(self) -> tuple[type[ExtraLines], tuple[tuple[ExtraField, ...]]]:
+        return type(self), (self._fields,)
+
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def check(self, num_rows: int) -> None:
+        """Look whether the files have the lines that rows need.
+
+        Parameters
+        ----------
+        num_rows
+            Rows of the leaf.
 
         Raises
         ------
+        SourceNotFoundError
+            If a file does not exist.
         ConfigError
-            If a file has fewer lines than the leaf has rows; it names both numbers.
+            If a file has too few lines, or none to choose from.
         """
-        for field, lines in self._fields:
-            if field.type == "text_iter" and len(lines) < num_rows:
+        for field in self._fields:
+            count = len(self._lines(field))
+            if field.type == "text_iter" and count < num_rows:
                 raise ConfigError(
-                    f"the extra field {field.name!r} has {len(lines)} lines for the {num_rows} rows"
-                    f" of leaf {leaf}",
+                    f"the extra field `{field.name}` has {count} lines for {num_rows} rows",
                     where=field.path,
-                    fix="Write a line for every row that is kept, in the order of the manifests",
+                    fix="Give it a line for each row, in the order of the rows",
+                )
+            if field.type == "text_sample" and count == 0 and num_rows:
+                raise ConfigError(
+                    f"the extra field `{field.name}` has no lines to choose from",
+                    where=field.path,
+                    fix="Write a line into the file, or remove the field",
                 )
 
     def add(self, example: Example, row: int, sample_key: int) -> None:
-        """Give a sample its fields.
+        """Give a sample its lines, as `custom` fields; they win over what the row says.
 
         Parameters
         ----------
         example
-            The sample; its `custom` is replaced.
+            The sample.
         row
             Its row in the leaf.
         sample_key
-            Its key, 64 bits.
+            The key of its own randomness, 64 bits.
 
         Raises
         ------
         DataError
-            If a line is no text.
+            If the file has no such line any more, or the line is not UTF-8.
         """
-        found: dict[str, str] = {}
-        for field, lines in self._fields:
-            if field.type == "text_iter":
-                number = row
-            else:
-                own = blake2b(field.name.encode(), key=sample_key.to_bytes(8, "little"))
-                number = int.from_bytes(own.digest()[:8], "little") * len(lines) >> 64
-            found[field.name] = lines.text(number)
+        if not self._fields:
+            return
+        found = {field.name: self._line(field, row, sample_key) for field in self._fields}
         example.custom = {**example.custom, **found}
+        if example.cut_data is not None:
+            example.cut_data = data = dict(example.cut_data)
+            cut = main_cut(data)
+            cut["custom"] = {**(cut.get("custom") or {}), **found}
+
+    def _line(self, field: ExtraField, row: int, sample_key: int) -> str:
+        lines = self._lines(field)
+        number = row
+        if field.type == "text_sample":
+            number = _chosen(field.name, sample_key, len(lines))
+        if number >= len(lines):
+            raise DataError(
+                f"the extra field `{field.name}` has {len(lines)} lines and line {number + 1} is "
+                "wanted",
+                where=field.path,
+                fix="Restore the file, or give it a line for each row",
+            )
+        return lines.read(number)
+
+    def _lines(self, field: ExtraField) -> _Lines:
+        lines = self._files.get(field.path)
+        if lines is None:
+            lines = self._files[field.path] = _Lines(field.path)
+        return lines
 
 
 class _Lines:
-    """The lines of a file, by number."""
+    """A text file, mapped into memory, and where its lines begin."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         try:
             with Path(path).open("rb") as file:
-                # A map outlives its file, and none can be made of an empty one.
-                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                size = file.seek(0, 2)
+                # Nothing cannot be mapped.
+                self._data = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b""
         except FileNotFoundError:
             raise SourceNotFoundError(
-                "the text file of an extra field does not exist",
-                where=path,
-                fix="Correct the path in extra_fields",
+                "the file of an extra field does not exist", where=path, fix="Correct its path"
             ) from None
-        except (OSError, ValueError) as error:
+        except IsADirectoryError:
             raise ConfigError(
-                f"the text file of an extra field cannot be used: {error}",
-                where=path,
-                fix="Give a file with at least one line",
+                "the file of an extra field is a folder", where=path, fix="Correct its path"
             ) from None
-        self._ends = _line_ends(self._data)
+        if self._data[:4].startswith(_COMPRESSED):
+            raise ConfigError(
+                "the file of an extra field is compressed, and lines are taken from its middle",
+                where=path,
+                fix="Unpack it",
+            )
+        self._starts = _line_starts(self._data)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self._starts) - 1
 
-    def text(self, number: int) -> str:
-        start = int(self._ends[number - 1]) if number else 0
-        line = self._data[start : int(self._ends[number])]
+    def read(self, number: int) -> str:
+        """One line without its end."""
+        start, end = int(self._starts[number]), int(self._starts[number + 1])
+        line = self._data[start:end].removesuffix(b"\n").removesuffix(b"\r")
         try:
-            return line.decode().rstrip("\r\n")
+            return line.decode("utf-8-sig" if number == 0 else "utf-8")
         except UnicodeDecodeError as error:
             raise DataError(
-                f"the line is not UTF-8: {error.reason}",
+                f"the line is not UTF-8: {error.reason} at its byte {error.start}",
                 where=f"{self._path}:{number + 1}, byte {start}",
-                fix="Write the file as UTF-8",
+                fix="Write the file in UTF-8",
             ) from None
 
 
-def _line_ends(data: mmap.mmap) -> NDArray[np.int64]:
-    """The byte behind each line; the last one needs no newline."""
+def _line_starts(data: mmap.mmap | bytes) -> NDArray[np.int64]:
+    """First byte of each line, then the size; what follows the last line end is a line too."""
     size = len(data)
-    ends: list[NDArray[np.int64]] = []
-    for start in range(0, size, _PIECE):
-        piece = np.frombuffer(data[start : start + _PIECE], np.uint8)
-        ends.append(np.flatnonzero(piece == _NEWLINE) + (start + 1))
-    found = np.concatenate(ends)
-    return found if len(found) and found[-1] == size else np.append(found, size)
+    ends = [
+        np.flatnonzero(np.frombuffer(data[at : at + _CHUNK_BYTES], np.uint8) == 10) + (at + 1)
+        for at in range(0, size, _CHUNK_BYTES)
+    ]
+    starts = np.concatenate([[0], *ends]).astype(np.int64)
+    return starts if starts[-1] == size else np.append(starts, size)
+
+
+def _chosen(name: str, sample_key: int, count: int) -> int:
+    """A number below `count`, the same for the same key; 0 where there is none."""
+    key = int(sample_key).to_bytes(8, "little")
+    drawn = int.from_bytes(blake2b(name.encode(), digest_size=8, key=key).digest(), "little")
+    return drawn * count >> 64
