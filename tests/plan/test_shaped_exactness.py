@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import PlanError
-from playhead.plan import count_steps, plan_window, start
+from playhead.plan import Batching, Shape, count_steps, plan_window, start
 from playhead.plan.filters import refused_rows
+from support.plans import columns
 from support.shaped import (
     Walker,
     batchings,
@@ -35,7 +36,7 @@ def _start(leaves, shape, batching, seed=7, pass_=0):
     try:
         return start(leaves, shape, batching, seed=seed, pass_=pass_)
     except PlanError:
-        assume(False)  # noqa: FBT003 (its only parameter)
+        assume(False)
 
 
 def _expected(leaf, passes, shape, seed, batching=None):
@@ -247,10 +248,6 @@ def test_what_a_leaf_refuses_is_counted_without_drawing_it(leaves, shape, batchi
 @pytest.mark.parametrize("seed", range(3))
 def test_slices_begin_anywhere_in_a_shard_from_pass_to_pass(seed):
     """Slices that always began at the first row would never show the rest of a shard."""
-    leaf = leaves = None
-    from support.plans import columns  # noqa: PLC0415
-    from playhead.plan import Batching, Shape  # noqa: PLC0415
-
     leaf = columns("a", [1_000_000] * 50, slice_shard=np.zeros(50, dtype=np.int32))
     leaves = [leaf]
     shape = Shape(slice_length=10, window_draws=2_000)

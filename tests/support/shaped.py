@@ -117,31 +117,38 @@ def expected_of_row(leaf, pass_, row, shape, seed):
 
 
 def _refused(leaf, row, length, tokens, shape):
-    low, high = shape.min_duration_us, shape.max_duration_us
-    if low is not None and length < low:
-        return "min_duration"
-    if high is not None and length > high:
-        return "max_duration"
-    if leaf.status is not None and leaf.status[row] >= 0:
-        if leaf.statuses[leaf.status[row]] != shape.keep:
-            return "validation_status"
+    low, high = shape.min_duration_us or 0, shape.max_duration_us or math.inf
+    if not low <= length <= high:
+        return "min_duration" if length < low else "max_duration"
+    status = -1 if leaf.status is None else leaf.status[row]
+    if status >= 0 and leaf.statuses[status] != shape.keep:
+        return "validation_status"
     if leaf.excluded_rows is not None:
         at = dict(zip(leaf.excluded_rows.tolist(), leaf.excluded_at.tolist(), strict=True))
         if at.get(row, shape.exclusions + 1) <= shape.exclusions:
             return "excluded"
-    if shape.fields is not None:
-        found = leaf.side(shape.fields)
-        if shape.excluded_speakers and found["speaker"][row]:
-            return "excluded_speaker_ids"
-        if shape.max_cer is not None and found["cer"][row] > shape.max_cer:
-            return "max_cer"
-        if shape.min_similarity is not None and found["similarity"][row] < shape.min_similarity:
-            return "min_context_speaker_similarity"
-    tps = tokens * 1_000_000 / max(length, 1)
+    reason = None if shape.fields is None else _refused_by_fields(leaf, row, shape)
+    if reason is not None:
+        return reason
+    return _refused_by_tokens(tokens * 1_000_000 / max(length, 1), shape)
+
+
+def _refused_by_tokens(tps, shape):
     if shape.min_tps is not None and tps < shape.min_tps:
         return "min_tps"
     if shape.max_tps is not None and tps > shape.max_tps:
         return "max_tps"
+    return None
+
+
+def _refused_by_fields(leaf, row, shape):
+    found = leaf.side(shape.fields)
+    if shape.excluded_speakers and found["speaker"][row]:
+        return "excluded_speaker_ids"
+    if shape.max_cer is not None and found["cer"][row] > shape.max_cer:
+        return "max_cer"
+    if shape.min_similarity is not None and found["similarity"][row] < shape.min_similarity:
+        return "min_context_speaker_similarity"
     return None
 
 

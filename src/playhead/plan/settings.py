@@ -127,7 +127,11 @@ class Shape:
             ("tokens", "a tokenizer", ("min_tps", "max_tps")),
             ("fields", "columns", ("max_cer", "min_similarity", "excluded_speakers")),
         ):
-            asked = [name for name in names if getattr(self, name) not in (None, False)]
+            asked = [
+                name
+                for name in names
+                if getattr(self, name) is not None and getattr(self, name) is not False
+            ]
             if asked and getattr(self, digest) is None:
                 raise PlanError(
                     f"the option {asked[0]} looks at the {digest} of rows, and none are given",
