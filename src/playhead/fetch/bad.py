@@ -74,9 +74,13 @@ class Holes:
     """A batch that lacks samples, on its way out of the process that made it."""
 
     batch: Any
-    """The batch without them; None where nothing is left."""
+    """The batch without them."""
     bad: tuple[BadSample, ...]
     """What was left out."""
+    places: tuple[int, ...]
+    """Where those stood in the micro-batch, ascending."""
+    empty: bool = False
+    """Whether nothing is left; then there is no batch."""
 
     def pin_memory(self) -> Holes:
         """Return it with tensors in page-locked memory; torch's `DataLoader` asks for it."""

@@ -178,11 +178,11 @@ class Fetcher:
                 # libsndfile and Lhotse take an error of the disk for bad audio: everything could
                 # be read and decoded by now.
                 return self._made(micro_batch)
-        records = self._records(bad, micro_batch)
+        records, places = self._records(bad, micro_batch), tuple(one.at for one in bad)
         if len(bad) == len(micro_batch.row):
-            return Holes(None, records)
-        left = without(micro_batch, [one.at for one in bad])
-        return Holes(self._made(left, dropped=len(bad)), records)
+            return Holes(None, records, places, empty=True)
+        batch = self._made(without(micro_batch, places), dropped=len(bad))
+        return Holes(batch, records, places)
 
     def _made(self, micro_batch: MicroBatch, dropped: int = 0) -> Any:
         def call() -> Any:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError, PositionError
 from playhead.loader.agreement import agree_on_plan
+from playhead.loader.bad_log import BadLog
+from playhead.loader.deliveries import Deliveries
 from playhead.loader.ranks import has_process_group
+from playhead.loader.report import Tally
 from playhead.loader.run import Planning, Run
 from playhead.loader.seeds import resolve_seed
 from playhead.loader.stream import Stream
@@ -19,9 +22,10 @@ from playhead.loader.waits import Waits
 from playhead.plan import Position, resume, start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from playhead.loader.ranks import Topology
+    from playhead.loader.report import Report
     from playhead.loader.stream import Workers
     from playhead.plan import Batching, MicroBatch
     from playhead.plan.resume import OnChange
@@ -54,6 +58,10 @@ class Loader:
         Whether `planning.batching.micro_batches_per_step` was asked for, or follows the world size.
     on_change
         What a leaf whose data changed means on resume: `error`, or `restart_pass`.
+    bad_samples
+        The file that lists the samples which were left out; None keeps no list.
+    dropped
+        For each leaf the rows that were left out of its index, by reason; for `report`.
     """
 
     def __init__(
@@ -66,6 +74,8 @@ class Loader:
         seed: int | str,
         fixed_step: bool = False,
         on_change: OnChange = "error",
+        bad_samples: str | None = None,
+        dropped: Sequence[Mapping[str, int]] | None = None,
     ) -> None:
         topology.batches_per_step(planning.batching.micro_batches_per_step)
         self._planning = planning
@@ -75,6 +85,10 @@ class Loader:
         self._fixed_step = fixed_step
         self._on_change: OnChange = on_change
         self._stream = Stream(fetch, workers)
+        self._tally = Tally(len(planning.leaves))
+        bad_log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
+        self._deliveries = Deliveries(self._stream, self._tally, bad_log)
+        self._rows_dropped = dropped
         self._run: Run | None = None
         self._restored: Position | None = None
         self._next_pass = 0
@@ -260,6 +274,14 @@ class Loader:
         self._restored = position
         self._agreed = False
 
+    def report(self) -> Report:
+        """What there is to say of the data, and of what this rank did with them so far."""
+        if self._run is not None:
+            self._tally.enter(self._run, self._delivered)
+        return self._tally.report(
+            self._planning, self._rows_dropped, self.waits, self.rank, self.world_size
+        )
+
     def close(self) -> None:
         """End the workers; iterating again starts new ones."""
         self._stream.close()
@@ -302,6 +324,7 @@ class Loader:
             agree_on_plan(self._planning, position)
         self._agreed = True
         if self._run is not None:
+            self._tally.enter(self._run, self._delivered)
             self._run.close()
         self._steps = position.step
         self._run = Run(self._planning, position, self._topology)
@@ -324,12 +347,11 @@ class Loader:
         run = self._run
         assert run is not None
         if not self._flowing:
-            first = self._delivered
-            self._stream.seek(lambda: run.batches(first))
+            self._deliveries.seek(run, self._delivered)
             self._flowing = True
         try:
             with self.waits.timed():
-                batch = self._stream.next()
+                batch = self._deliveries.next(run, self._delivered)
         except StopIteration:
             raise
         except BaseException:

@@ -81,6 +81,7 @@ class Run:
         self._per_step = topology.batches_per_step(planning.batching.micro_batches_per_step)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="playhead-plan")
         self._windows = [self._planned(0, start)]
+        self._dropped: dict[tuple[int, int], tuple[int, dict[str, int]]] = {}
 
     def batches(self, first: int = 0) -> Iterator[MicroBatch]:
         """The micro-batches of this rank from number `first` on."""
@@ -92,6 +93,8 @@ class Run:
                 return
             plan = window.plan.result()
             end = window.first_batch + (plan.num_steps - plan.first_step) * per_step
+            place = window.position.pass_, window.position.window
+            self._dropped[place] = window.first_batch, plan.stats.dropped
             for number in range(batch, end):
                 step, turn = divmod(number - window.first_batch, per_step)
                 yield plan.micro_batch(plan.first_step + step, rank + turn * size)
@@ -99,6 +102,25 @@ class Run:
                     # Whoever waits for the first batch does not wait for the window after it.
                     self._following(window)
             batch = end
+
+    def neighbours(self, batch: int) -> Iterator[MicroBatch]:
+        """The other micro-batches of the step of a batch, from the next slot on and around."""
+        window = self._window_of(batch)
+        assert window is not None
+        plan = window.plan.result()
+        step, turn = divmod(batch - window.first_batch, self._per_step)
+        slot = self._topology.rank + turn * self._topology.world_size
+        slots = self.planning.batching.micro_batches_per_step
+        for further in range(1, slots):
+            yield plan.micro_batch(plan.first_step + step, (slot + further) % slots)
+
+    def dropped_before(self, batches: int) -> dict[tuple[int, int], dict[str, int]]:
+        """What the windows of batches before `batches` dropped by reason; by pass and window."""
+        return {
+            place: dropped
+            for place, (first_batch, dropped) in self._dropped.items()
+            if first_batch < batches
+        }
 
     def position_after(self, batches: int) -> Position:
         """The position after so many batches; inside a step, the position at its start.

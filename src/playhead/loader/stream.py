@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+from torch.utils.data._utils.pin_memory import pin_memory
 
 from playhead.errors import PlayheadError, WorkerError
+from playhead.storage.retries import GaveUpError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,8 +37,14 @@ class Workers:
 class _Failure:
     """An error on its way out of a worker; torch would wrap it in a remote traceback."""
 
-    def __init__(self, error: PlayheadError) -> None:
+    def __init__(self, error: PlayheadError | GaveUpError) -> None:
         self.error = error
+
+
+def _raised(batch: Any) -> Any:
+    if isinstance(batch, _Failure):
+        raise batch.error
+    return batch
 
 
 class _Fetched(Dataset[Any]):
@@ -48,7 +56,7 @@ class _Fetched(Dataset[Any]):
     def __getitem__(self, micro_batch: MicroBatch) -> Any:
         try:
             return self._fetch(micro_batch)
-        except PlayheadError as error:
+        except (PlayheadError, GaveUpError) as error:
             return _Failure(error)
         except StopIteration as error:
             # Let through, it would be taken for the end of the data.
@@ -107,7 +115,7 @@ class Stream:
         ------
         StopIteration
             At the end of the source.
-        PlayheadError
+        PlayheadError, GaveUpError
             What went wrong in a worker.
         WorkerError
             When a worker process died.
@@ -124,8 +132,19 @@ class Stream:
                 fix="If memory ran out, use fewer workers or a smaller prefetch_factor;"
                 " iterating again goes on from the same batch",
             ) from error
-        if isinstance(batch, _Failure):
-            raise batch.error
+        return _raised(batch)
+
+    def make_here(self, micro_batch: MicroBatch) -> Any:
+        """Make a batch in this process, out of turn; it is the same as a worker's.
+
+        Raises
+        ------
+        PlayheadError
+            What went wrong.
+        """
+        batch = _raised(_Fetched(self._fetch)[micro_batch])
+        if self._workers.pin_memory and torch.cuda.is_available():
+            batch = pin_memory(batch)
         return batch
 
     def close(self) -> None:

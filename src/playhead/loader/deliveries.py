@@ -1,0 +1,156 @@
+"""Batches on their way to the trainer: what they lack is written down, filled in and counted."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from playhead.errors import AudioError
+from playhead.fetch.bad import Holes, without
+from playhead.fetch.info import as_stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from playhead.fetch.bad import BadSample
+    from playhead.loader.bad_log import BadLog
+    from playhead.loader.report import Tally
+    from playhead.loader.run import Run
+    from playhead.loader.stream import Stream
+    from playhead.plan import MicroBatch
+
+__all__ = ["Deliveries", "StandIn", "find_stand_in"]
+
+_MOST_NAMED = 5
+
+
+class StandIn(NamedTuple):
+    """A neighbour's batch in place of one of which nothing can be read."""
+
+    batch: Any
+    """The batch, which says that it is repeated."""
+    micro_batch: MicroBatch
+    """What is in it."""
+
+
+class Deliveries:
+    """Takes batches out of a stream.
+
+    Parameters
+    ----------
+    stream
+        Where they come from.
+    tally
+        Where they are counted.
+    bad_log
+        Where bad samples are written down; None for nowhere.
+    """
+
+    def __init__(self, stream: Stream, tally: Tally, bad_log: BadLog | None) -> None:
+        self._stream = stream
+        self._tally = tally
+        self._bad_log = bad_log
+        self._in_flight: deque[MicroBatch] = deque()
+
+    def seek(self, run: Run, batch: int) -> None:
+        """Go on with batch number `batch` of a run."""
+        self._in_flight = noted = deque()
+        self._stream.seek(lambda: _noted(run.batches(batch), noted))
+
+    def next(self, run: Run, batch: int) -> Any:
+        """Batch number `batch` of a run; its neighbour's where nothing is left of it.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the run.
+        AudioError
+            If nothing of the whole step can be read.
+        Exception
+            Whatever making it raises.
+        """
+        made = self._stream.next()
+        micro_batch = self._in_flight.popleft()
+        if not isinstance(made, Holes):
+            self._tally.add(micro_batch, (), repeated=False)
+            return made
+        self._write_down(made.bad)
+        if not made.empty:
+            self._tally.add(without(micro_batch, made.places), made.bad, repeated=False)
+            return made.batch
+        stand_in = find_stand_in(
+            micro_batch,
+            made.bad,
+            run.neighbours(batch),
+            self._stream.make_here,
+            self._write_down,
+        )
+        self._tally.add(stand_in.micro_batch, made.bad, repeated=True)
+        return stand_in.batch
+
+    def _write_down(self, bad: Iterable[BadSample]) -> None:
+        if self._bad_log is not None:
+            self._bad_log.add(bad)
+
+
+def _noted(micro_batches: Iterator[MicroBatch], noted: deque[MicroBatch]) -> Iterator[MicroBatch]:
+    """Pass micro-batches on, and remember them until their batches come back."""
+    for micro_batch in micro_batches:
+        noted.append(micro_batch)
+        yield micro_batch
+
+
+def find_stand_in(
+    micro_batch: MicroBatch,
+    bad: tuple[BadSample, ...],
+    neighbours: Iterable[MicroBatch],
+    make: Callable[[MicroBatch], Any],
+    write_down: Callable[[Iterable[BadSample]], None],
+) -> StandIn:
+    """Make the batch of the first neighbour of which something can be read.
+
+    Neighbours have nearly the same cost, and it depends on nothing but the data which one it is.
+
+    Parameters
+    ----------
+    micro_batch
+        That of which nothing can be read.
+    bad
+        Its samples.
+    neighbours
+        The other micro-batches of its step, from the next slot on.
+    make
+        Makes the batch of one.
+    write_down
+        Told about the samples of all of them where none is left. Elsewhere that is left to those
+        whose turn they are.
+
+    Raises
+    ------
+    AudioError
+        If nothing of the whole step can be read; it names the samples.
+    """
+    found = list(bad)
+    for neighbour in neighbours:
+        made = make(neighbour)
+        left = neighbour
+        if isinstance(made, Holes):
+            found += made.bad
+            if made.empty:
+                continue
+            left = without(neighbour, made.places)
+            made = made.batch
+        return StandIn(as_stand_in(made, slot=micro_batch.slot, dropped=len(bad)), left)
+    write_down(found)
+    named = "; ".join(
+        f"{one.id} ({one.member or one.shard}): {one.reason}" for one in found[:_MOST_NAMED]
+    )
+    if len(found) > _MOST_NAMED:
+        named += f"; and {len(found) - _MOST_NAMED} more"
+    raise AudioError(
+        f"no sample of step {micro_batch.step} can be read: {named}",
+        where=f"leaf {found[0].name}, {found[0].shard}, row {found[0].row} counted from 0",
+        fix="If a disk is at fault, start again when it is back. If the data are, restore them. To"
+        " get past them, use larger batches or more micro_batches_per_step, and leave them out of"
+        " the next windows with `playhead index CONFIG --exclude`",
+    )
