@@ -6,6 +6,7 @@ from lhotse import CutSet, MonoCut, MultiCut, Recording, SupervisionSegment
 
 from playhead.errors import AudioError, ManifestError
 from playhead.fetch.cuts import to_cut
+from playhead.fetch.waveforms import pad_waveforms, waveform
 from playhead.formats import Audio, Example
 from support.corpus import wav_bytes
 from support.fetching import PLACE
@@ -183,3 +184,17 @@ def test_bytes_stand_where_their_markers_are():
     made = to_cut(example(cut_data=data, in_memory={"marker": DATA}), None, {})
     np.testing.assert_array_equal(made.load_audio(), cut.load_audio())
     assert data["recording"]["sources"][0]["source"] == "marker"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_channel_that_no_file_has_is_refused_in_every_way(count):
+    sample = example(Audio(source=wav_bytes(0.2, channels=count), duration=0.2, channel=count))
+    said = rf"has {count} channels and channel {count} is wanted.*row 7.*from 0"
+    for refused in (
+        lambda: to_cut(sample, None, {}),
+        lambda: waveform(sample, 16000),
+        lambda: pad_waveforms([sample], 16000),
+        lambda: pad_waveforms([sample], 8000),
+    ):
+        with pytest.raises(AudioError, match=said):
+            refused()

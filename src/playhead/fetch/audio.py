@@ -228,7 +228,7 @@ def _read_from(
         except (RuntimeError, ValueError) as error:
             raise _undecodable(error, audio, place) from error
     is_short = samples.shape[1] < count
-    if header.channels > 1 and audio.channel is not None:
+    if audio.channel is not None and (header.channels > 1 or audio.channel != 0):
         samples = _one_channel(samples, audio.channel, audio, place)
     return _Stretch(samples, header, is_short)
 

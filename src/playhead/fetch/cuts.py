@@ -110,13 +110,17 @@ def select_channel(cut: Any, selector: int | str, place: Place) -> Cut:
         raise ManifestError(
             f"the channel is {index!r}", where=str(place), fix="Write the channel's index, from 0"
         )
-    if not 0 <= index < cut.num_channels:
+    _check_channel(index, cut.num_channels, place)
+    return _one_channel(cut, index)
+
+
+def _check_channel(index: int, count: int, place: Place) -> None:
+    if not 0 <= index < count:
         raise AudioError(
-            f"the cut has {cut.num_channels} channels and channel {index} is wanted",
+            f"the sample has {count} channels and channel {index} is wanted",
             where=str(place),
             fix="Count channels from 0 in channel_selector",
         )
-    return _one_channel(cut, index)
 
 
 def _one_channel(cut: Cut, index: int) -> Cut:
@@ -175,7 +179,11 @@ def _around(audio: Audio, example: Example) -> Cut:
         text=example.text,
         language=example.language,
     )
-    channel = 0 if header.channels == 1 else audio.channel
+    channel = audio.channel
+    if channel is None and header.channels == 1:
+        channel = 0
+    if channel is not None:
+        _check_channel(channel, header.channels, example.place)
     cut_type: Any = MultiCut if channel is None else MonoCut
     return cut_type(
         id=example.id,
