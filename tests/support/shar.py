@@ -151,14 +151,17 @@ def write_shar(
 ) -> Path:
     """A Shar as Lhotse writes it; its JSONL files end with `suffix`."""
     folder.mkdir(parents=True, exist_ok=True)
-    with SharWriter(
-        str(folder),
-        fields={"recording": "flac"} if fields is None else fields,
-        shard_size=shard_size,
-        warn_unused_fields=False,
-    ) as writer:
-        for cut in cuts:
-            writer.write(cut)
+    with warnings.catch_warnings():
+        # Lhotse 2 would like to index what it compresses.
+        warnings.filterwarnings("ignore", "create_index=True with compress_jsonl=True")
+        with SharWriter(
+            str(folder),
+            fields={"recording": "flac"} if fields is None else fields,
+            shard_size=shard_size,
+            warn_unused_fields=False,
+        ) as writer:
+            for cut in cuts:
+                writer.write(cut)
     for path in sorted(folder.glob("*.jsonl.gz")):
         recompress(path, suffix)
     return folder
