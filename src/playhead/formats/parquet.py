@@ -154,7 +154,8 @@ def _remarks(
             "such as row_group_size=1000 of pyarrow.parquet.write_table"
         )
     audio = columns.audio.leaf
-    blind = [] if audio is None else [g for g in groups if file.num_nulls(audio, g) is None]
+    full = [] if audio is None else [group for group in groups if group.num_rows]
+    blind = [group for group in full if file.num_nulls(audio or "", group) is None]
     if blind:
         yield (
             f"{len(blind)} of {len(groups)} row groups have no statistics, so rows without audio "

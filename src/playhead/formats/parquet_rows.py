@@ -95,7 +95,13 @@ def _flat(array: Any) -> list[Any]:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     # Much faster than `to_pylist`, and the same values: NumPy has no missing ones among numbers.
-    if is_text or (is_number and array.null_count == 0):
+    if is_text:
+        try:
+            return array.to_numpy(zero_copy_only=False).tolist()
+        except pa.ArrowException:
+            # It names the text that is not UTF-8 less well than this does.
+            return array.to_pylist()
+    if is_number and array.null_count == 0:
         return array.to_numpy(zero_copy_only=False).tolist()
     return array.to_pylist()
 
