@@ -287,9 +287,9 @@ def test_extra_fields():
             read({**NEMO, "extra_fields": wrong})
 
 
-def test_extra_fields_are_for_rows_that_are_no_cuts():
-    with pytest.raises(ConfigError, match=r"`extra_fields` does not belong .* `lhotse`"):
-        read({"type": "lhotse", "cuts_path": "c.jsonl", "extra_fields": [LINES]})
+def test_extra_fields_are_for_rows():
+    with pytest.raises(ConfigError, match=r"`extra_fields` does not belong .* `group`"):
+        read({"type": "group", "input_cfg": [NEMO], "extra_fields": [LINES]})
 
 
 def test_shar_in_all_its_forms():

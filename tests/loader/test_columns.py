@@ -176,7 +176,7 @@ def test_lines_of_a_text_file(tmp_path: Path):
     }
     assert fields(batch_size=1, num_workers=2) == expected
     lines.write_text("first\nsecond\n")
-    with pytest.raises(playhead.ConfigError, match="has 2 lines for the 3 rows"):
+    with pytest.raises(playhead.ConfigError, match="has 2 lines for 3 rows"):
         fields()
 
 

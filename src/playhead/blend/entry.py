@@ -70,8 +70,6 @@ _UNUSED = (
     "token_equivalent_duration",
 )
 _KNOWN = frozenset({*_COMMON, *CASCADED, *INPUTS, *_UNUSED, "reweight_temperature"})
-# Types whose rows say all of a sample themselves, or that have no rows.
-_OF_CUTS = (GROUP, CONCATENATED, "lhotse", "lhotse_shar")
 _NO_TYPE = InputType(name=GROUP, inputs={})
 
 
@@ -275,11 +273,11 @@ def _extra_fields(entry: dict[str, Any], type_: str, where: Spot) -> tuple[Extra
     given = entry.get("extra_fields")
     if not given:
         return ()
-    if type_ in _OF_CUTS:
+    if type_ in (GROUP, CONCATENATED):
         raise ConfigError(
             f"`extra_fields` does not belong to an entry of type `{type_}`",
             where=str(where.at("extra_fields")),
-            fix="Put the fields into the cuts",
+            fix="Give them to the entries inside it",
         )
     try:
         fields = tuple(ExtraField(**item) for item in given)

@@ -9,10 +9,13 @@ from playhead.blend import read_blend
 from playhead.datasets import SpeechToText
 from playhead.errors import ConfigError
 from playhead.fetch import Fetcher, FetchSpec
+from playhead.fetch.augment import Augmentation
+from playhead.fetch.augment.noise import open_noise
+from playhead.formats import get_format
 from playhead.formats.extra_fields import ExtraLines
 from playhead.loader.columns import columns_of, has_tables, slice_length_of
 from playhead.loader.encoding import encoding_of
-from playhead.loader.indexing import open_columns, shown
+from playhead.loader.indexing import index_command, open_columns, shown
 from playhead.loader.loader import Loader
 from playhead.loader.ranks import find_topology
 from playhead.loader.row_facts import Asked, open_side_columns
@@ -94,9 +97,10 @@ def dataloader(
             warnings.warn(note, stacklevel=2)
     options = blend.options
     encoding = encoding_of(tokenizer, options)
+    augmentation = Augmentation.from_options(options)
     packs = open_columns(blend, config)
     for leaf, pack in zip(blend.leaves, packs, strict=True):
-        ExtraLines(leaf.extra_fields).check(pack.num_rows, leaf.name)
+        ExtraLines(leaf.extra_fields).check(pack.num_rows)
     asked = Asked(
         encoding=encoding if needs_tokens(options) else None,
         fields=FieldFilter.from_options(options),
@@ -107,6 +111,11 @@ def dataloader(
         packs=tuple(pack.ref for pack in packs),
         sample_rate=options.sample_rate,
         info=options.info,
+        augmentation=augmentation,
+        noise=open_noise(options, data_blend_dir=data_blend_dir, command=index_command(config)),
+        encoding=encoding,
+        fault_tolerant=bool(options.fault_tolerant_audio_loading),
+        formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
     return Loader(
         planning=planning,
@@ -116,6 +125,8 @@ def dataloader(
         seed=options.seed,
         fixed_step=options.micro_batches_per_step is not None,
         on_change=options.on_change,
+        bad_samples=options.bad_samples,
+        dropped=[pack.dropped for pack in packs],
     )
 
 
