@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from playhead.blend.leaf import Leaf
+    from playhead.index.exclusions import RowName
     from playhead.index.found import Blend
     from playhead.index.sidecars import Sidecar
     from playhead.tokens.encoding import Encoding
@@ -115,6 +116,13 @@ def index(
         str | None,
         typer.Option(help="Count them as this prompt writes the rows.", metavar="NAME"),
     ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Leave out for good what a loader listed as bad_samples.jsonl; may be repeated.",
+            metavar="FILE",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
     ] = False,
@@ -136,6 +144,7 @@ def index(
             fix="Give a folder",
         )
     encoding = _encoding(tokenizer, prompt_format)
+    names = _names(exclude)
     found = discover(
         sources,
         indexes_root=indexes_root,
@@ -171,6 +180,8 @@ def index(
         )
         if encoding is not None:
             _count_tokens(report, own, encoding, workers=max(1, workers), force=force)
+        if names:
+            _exclude(report, own, names)
     report.say_failures()
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
@@ -267,3 +278,24 @@ def _count_tokens(
         if result.error is not None:
             say(report.fail("tokens", result.path, result.error))
     say_tokens(report.tokens)
+
+
+def _names(files: Sequence[str] | None) -> list[RowName]:
+    if not files:
+        return []
+    from playhead.cli.index_exclude import read_names  # noqa: PLC0415  (loads pyarrow)
+
+    return read_names(files)
+
+
+def _exclude(report: Report, leaves: Sequence[Leaf], names: Sequence[RowName]) -> None:
+    from playhead.cli.index_exclude import exclude, say_exclusions  # noqa: PLC0415  (loads pyarrow)
+    from playhead.cli.index_tokens import packs_of  # noqa: PLC0415
+
+    try:
+        result = exclude(packs_of(leaves, report.packs), names)
+    except PlayheadError as error:
+        say(report.fail("exclusions", "--exclude", error))
+        return
+    report.excluded = result.to_json()
+    say_exclusions(result)

@@ -25,7 +25,7 @@ class Failure:
     """Something that could not be indexed."""
 
     kind: str
-    """`jsonl`, `nemo_tar`, `wds_tar`, `pack` or `tokens`."""
+    """`jsonl`, `nemo_tar`, `wds_tar`, `pack`, `tokens` or `exclusions`."""
     path: str
     """The data file, the pack, or the side file."""
     error: str
@@ -50,6 +50,8 @@ class Report:
     """The packs, those that were fresh included."""
     tokens: list[TokenResult] = field(default_factory=list["TokenResult"])
     """The side files with token counts, those that were fresh included."""
+    excluded: dict[str, Any] | None = None
+    """What became of the samples that were to be left out; None where none was named."""
     notes: list[str] = field(default_factory=list[str])
     """What a person should know."""
 
@@ -121,6 +123,7 @@ class Report:
                 for pack in self.packs
             ],
             "tokens": [result.to_json() for result in self.tokens],
+            "excluded": self.excluded,
             "failures": [
                 {"kind": one.kind, "path": one.path, "error": one.error} for one in self.failures
             ],
