@@ -163,8 +163,8 @@ def test_fields_that_are_named(shars: Path) -> None:
 
 def test_a_selection_of_fields(shars: Path) -> None:
     fields = {
-        "cuts": sorted((shars / "rich").glob("cuts.*")),
-        "features": sorted((shars / "rich").glob("features.*")),
+        "cuts": sorted((shars / "rich").glob("cuts.*.jsonl.gz")),
+        "features": sorted((shars / "rich").glob("features.*.tar")),
     }
     theirs = read_by_lhotse(fields=fields)
     shar_path = {field: [str(path) for path in paths] for field, paths in fields.items()}
