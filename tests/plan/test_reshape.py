@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.errors import PlanError
-from playhead.plan import Batching, Shape, plan_window, start
+from playhead.plan import Batching, Shape, plan_window, resume, start
 from playhead.plan.items import Items
 from playhead.plan.reshape import SHORTEST_PART_US, number_of_parts, reshaped
 from support.plans import columns, speech
@@ -189,31 +189,61 @@ def test_a_window_of_draws_counts_their_parts():
 
 def test_the_last_draw_of_a_full_step_may_give_more_than_was_missing():
     """What it gives too much goes into the step: dropped, a part of a row would never come."""
-    leaf = columns("a", [3 * _S] * 50)
+    leaf = columns("a", [2 * _S] * 50)
     shape = Shape(window_us=_S, window_draws=2)
-    batching = Batching(batch_size=2, micro_batches_per_step=8)
-    plan = plan_window(start([leaf], shape, batching, seed=1), [leaf], shape, batching)
+    ones = Batching(batch_size=1, micro_batches_per_step=1)
+    plan = plan_window(start([leaf], shape, ones, seed=1), [leaf], shape, ones)
+    twos = Batching(batch_size=2, micro_batches_per_step=8)
+    position, _ = resume(plan.position_at(1), [leaf], shape, twos)
+    plan = plan_window(position, [leaf], shape, twos)
+    fresh, repeats = _counted(plan, twos)
     assert plan.num_steps == 1
-    seen = Counter()
-    for slot in range(8):
-        batch = plan.micro_batch(0, slot)
-        seen.update(zip(batch.row.tolist(), batch.part.tolist(), strict=True))
-        assert not batch.repeated.any()
-    assert len(seen) == seen.total() == 9
-    assert len({row for row, _ in seen}) == 3
+    assert len(fresh) == fresh.total() == 9
+    assert repeats == 0
 
 
 def test_where_no_batch_takes_two_the_step_is_filled_with_repeats_that_are_marked():
+    """An even number of parts a row never fills an odd number of places."""
+    leaf = columns("a", [2 * _S] * 50)
+    shape = Shape(window_us=_S, window_draws=2)
+    batching = Batching(batch_size=1, micro_batches_per_step=1)
+    plan = plan_window(start([leaf], shape, batching, seed=1), [leaf], shape, batching)
+    position = plan.position_at(1)
+    batching = Batching(batch_size=1, micro_batches_per_step=8)
+    position, _ = resume(position, [leaf], shape, batching)
+    plan = plan_window(position, [leaf], shape, batching)
+    fresh, repeats = _counted(plan, batching)
+    assert len(fresh) == fresh.total() == 9
+    assert repeats == 7
+
+
+def test_draws_of_several_samples_are_made_to_fill_whole_steps():
+    """Three parts a row, two steps of batches of one: eight draws, not three and some repeats."""
     leaf = columns("a", [3 * _S] * 50)
     shape = Shape(window_us=_S, window_draws=2)
     batching = Batching(batch_size=1, micro_batches_per_step=8)
     plan = plan_window(start([leaf], shape, batching, seed=1), [leaf], shape, batching)
-    batches = [plan.micro_batch(s, slot) for s in range(plan.num_steps) for slot in range(8)]
-    fresh = Counter(
-        (int(batch.row[0]), int(batch.part[0])) for batch in batches if not batch.repeated[0]
-    )
-    assert len(fresh) == fresh.total() == 9
-    assert len(batches) == 16
+    fresh, repeats = _counted(plan, batching)
+    assert len(fresh) == fresh.total() == 24
+    assert repeats == 0
+    after = plan.position_at(plan.num_steps)
+    assert after.leaves["a"].done == 8
+
+
+def _counted(plan, batching):
+    fresh, repeats = Counter(), 0
+    for step in range(plan.num_steps):
+        for slot in range(batching.micro_batches_per_step):
+            batch = plan.micro_batch(step, slot)
+            repeats += int(batch.repeated.sum())
+            fresh.update(
+                zip(
+                    batch.row[~batch.repeated].tolist(),
+                    batch.part[~batch.repeated].tolist(),
+                    strict=True,
+                )
+            )
+    return fresh, repeats
 
 
 @pytest.mark.parametrize(

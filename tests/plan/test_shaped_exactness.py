@@ -73,7 +73,9 @@ def test_a_finite_pass_gives_every_accepted_sample_once_and_counts_the_others(
         refused.update(more[1])
     assert walker.seen == kept
     assert walker.dropped == refused
-    assert walker.repeated < batching.micro_batches_per_step
+    # In mid-pass only where rows have several parts and no batch may take two of them.
+    windows = 1 if shape.window_us is None else walker.position.window % (1 << 32) + 1
+    assert walker.repeated <= windows * (batching.micro_batches_per_step - 1)
 
 
 @_relaxed

@@ -29,6 +29,8 @@ __all__ = ["Pool", "Running", "pool_of", "running_link", "samples_of", "source_o
 
 # More draws than this to find a sample that is accepted mean filters that accept next to nothing.
 _MOST_FURTHER_DRAWS = 1 << 24
+# Draws of several samples come to a whole number of steps within a few steps, if they ever do.
+_STEPS_AHEAD = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -167,10 +169,16 @@ def _hand_out(pool: Pool, dealt: Dealt, steps: int) -> None:
 
 
 def _further(source: Source, pool: Pool, link: int, need: int, batching: Batching) -> Items:
-    """Draw beyond the windows until so many samples are accepted, or a finite pass is over."""
-    roster = source.roster
+    """Draw beyond the windows until so many samples are accepted, or a finite pass is over.
+
+    Where draws give several samples, the last may give more than is needed. A few more draws then
+    make the surplus whole steps, if they can: where batches are of one sample, nothing else can.
+    """
+    roster, per_step = source.roster, batching.micro_batches_per_step
     parts: list[Items] = []
     found, chunk = 0, need
+    if source.position.shape.window_us is not None:
+        chunk += _STEPS_AHEAD * per_step
     before = pool.taken
     while found < need:
         leaves = roster.further_leaves(link, before, pool.further, chunk)
@@ -178,7 +186,7 @@ def _further(source: Source, pool: Pool, link: int, need: int, batching: Batchin
             break
         drawn = _in_order_of(leaves, source, pool.taken)
         running = np.cumsum(_accepted_of_draws(drawn, source, batching))
-        used = min(int(np.searchsorted(running, need - found)) + 1, len(leaves))
+        used = _draws_used(running, need - found, per_step)
         part = samples_of(source, drawn.chosen(slice(0, used)), pool.dropped)
         parts.append(without(part, batching_questions(batching), pool.dropped))
         found += int(running[used - 1])
@@ -191,6 +199,13 @@ def _further(source: Source, pool: Pool, link: int, need: int, batching: Batchin
                 fix="Widen the filters, the bins or the limit",
             )
     return Items.joined(parts) if parts else pool.items.chosen(slice(0, 0))
+
+
+def _draws_used(running: NDArray[np.int64], need: int, per_step: int) -> int:
+    """How many draws give so many samples, and whole steps beyond if some number of draws does."""
+    enough = int(np.searchsorted(running, need))
+    whole = np.flatnonzero((running[enough:] - need) % per_step == 0)
+    return min(enough + (int(whole[0]) if len(whole) else 0) + 1, len(running))
 
 
 def _in_order_of(leaves: NDArray[np.int64], source: Source, taken: NDArray[np.int64]) -> Items:

@@ -116,8 +116,9 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
 
     Where a pool is too small to make a whole number of steps even from batches of one sample,
     `fill` gives more; what a finite pass cannot give is made up for by repeating samples, or with
-    `drop_last` the step that is not full is left out. So it is where the last draw of an endless
-    blend gives several samples, and no batch may take two.
+    `drop_last` the step that is not full is left out. So it is in mid-pass or in an endless blend
+    only where draws give several samples that no number of draws makes whole steps of, and no batch
+    may take two.
 
     Parameters
     ----------
