@@ -87,6 +87,8 @@ class FetchSpec:
     """Where the noise comes from that is mixed in."""
     encoding: Encoding | None = None
     """What makes tokens of the texts; None makes none."""
+    metadata_only: bool = False
+    """Give what rows say, and no audio."""
     fault_tolerant: bool = False
     """Leave samples out whose audio cannot be used, rather than fail."""
     formats: tuple[type, ...] = ()
@@ -117,7 +119,8 @@ class Fetcher:
         self._reader = Reader(spec.leaves, spec.packs, self.timings)
         self._keyed = KeyedCalls(dataset)
         self._takes_examples = isinstance(dataset, ExampleDataset)
-        self._with_audio = not self._takes_examples or bool(dataset.reads_audio)
+        reads_audio = not self._takes_examples or bool(dataset.reads_audio)
+        self._with_audio = reads_audio and not spec.metadata_only
         self._augmenter = (
             Augmenter(spec.augmentation, spec.noise, spec.sample_rate)
             if spec.augmentation is not None and self._with_audio
@@ -230,7 +233,9 @@ class Fetcher:
         tags, channels = self._tags(micro_batch), self._channels(micro_batch)
         members: list[tuple[int, ...]] | None = None
         with quick_audio_backend():
-            if self._augmenter is None:
+            if self.spec.metadata_only:
+                cuts = self._without_audio(examples, micro_batch)
+            elif self._augmenter is None:
                 facts = zip(examples, tags, channels, strict=True)
                 cuts = [
                     to_cut(example, self.spec.sample_rate, tag, channel)
@@ -243,6 +248,12 @@ class Fetcher:
                 _attach(cuts, examples, members, self.spec.encoding)
             return self.dataset[CutSet(cuts)], members
 
+    def _without_audio(self, examples: Sequence[Example], micro_batch: MicroBatch) -> list[Cut]:
+        from playhead.fetch.metadata import metadata_cut  # noqa: PLC0415 - imports Lhotse, 2 s
+
+        facts = zip(examples, micro_batch.leaf.tolist(), self._tags(micro_batch), strict=True)
+        return [metadata_cut(example, self._reader.pack(leaf), tag) for example, leaf, tag in facts]
+
     def _tags(self, micro_batch: MicroBatch) -> list[Mapping[str, Any]]:
         return [self.spec.leaves[leaf].tags for leaf in micro_batch.leaf.tolist()]
 
@@ -254,7 +265,7 @@ class Fetcher:
         records: list[BadSample] = []
         for one in bad:
             number = int(micro_batch.leaf[one.at])
-            pack, place = self.spec.packs[number].open(), one.example.place
+            pack, place = self._reader.pack(number), one.example.place
             records.append(
                 BadSample(
                     leaf=self.spec.leaves[number].key,

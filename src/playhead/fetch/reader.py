@@ -170,10 +170,11 @@ class Reader:
                 within = _ranges(count[mine])
                 rows = np.repeat(starts[rows], count[mine]) + within
                 at = np.repeat(at, count[mine]) + within
-            groups.append(_Rows(self._leaves[number], self._pack(number), at, rows))
+            groups.append(_Rows(self._leaves[number], self.pack(number), at, rows))
         return groups, first
 
-    def _pack(self, number: int) -> LeafPack:
+    def pack(self, number: int) -> LeafPack:
+        """The columns of a leaf, by its number."""
         pack = self._packs.get(number)
         if pack is None:
             pack = self._packs[number] = self._refs[number].open()
@@ -186,7 +187,7 @@ class Reader:
             return None
         starts = self._starts.get(number)
         if starts is None:
-            starts = self._starts[number] = joined_rows(self._pack(number).duration_us, how)
+            starts = self._starts[number] = joined_rows(self.pack(number).duration_us, how)
         return starts
 
     def _load(

@@ -114,6 +114,7 @@ def dataloader(
         augmentation=augmentation,
         noise=open_noise(options, data_blend_dir=data_blend_dir, command=index_command(config)),
         encoding=encoding,
+        metadata_only=options.metadata_only,
         fault_tolerant=bool(options.fault_tolerant_audio_loading),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
