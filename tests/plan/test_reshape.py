@@ -257,6 +257,8 @@ def _counted(plan, batching):
         ({"slice_length": 0}, "slice_length is 0"),
         ({"truncate_offset": "middle"}, "truncate_offset is 'middle'"),
         ({"exclusions": -1}, "exclusions is -1"),
+        ({"keep": None}, "keep is None"),
+        ({"tokens": 5}, "tokens is 5"),
         ({"min_tps": 2.0}, "min_tps looks at the tokens"),
         ({"max_cer": 0.0}, "max_cer looks at the fields"),
         ({"excluded_speakers": True}, "excluded_speakers looks at the fields"),

@@ -249,10 +249,10 @@ def _progress_from_json(
     next_rows, next_fingerprint = extra.get("next", (rows, fingerprint))
     if extra.get("order", order) not in ("declared", "rows", "shards"):
         raise ValueError(f"{extra['order']!r} is no order")
-    slices = [
+    now, later = (
         None if length is None else _whole(length, least=1)
         for length in extra.get("slices", (slice_length, slice_length))
-    ]
+    )
     return LeafProgress(
         pass_=_whole(pass_, least=0),
         done=_whole(done, least=0),
@@ -260,10 +260,10 @@ def _progress_from_json(
         fingerprint=str(fingerprint),
         seed=_whole(extra.get("seed", seed)),
         order=extra.get("order", order),
-        slice_length=slices[0],
+        slice_length=now,
         next_rows=_whole(next_rows, least=0),
         next_fingerprint=str(next_fingerprint),
-        next_slice_length=slices[1],
+        next_slice_length=later,
     )
 
 

@@ -15,7 +15,7 @@ Oversize = Literal["alone", "drop", "error"]
 Locality = Literal["rows", "shards"]
 TruncateOffset = Literal["random", "start", "end"]
 
-_NEVER_NONE = ("cache_bytes", "exclusions", "micro_batches_per_step", "num_classes")
+_NEVER_NONE = ("cache_bytes", "exclusions", "keep", "micro_batches_per_step", "num_classes")
 # Windows of less than 10 ms would make a hundred thousand samples of a long row.
 _SHORTEST_WINDOW_US = 10_000
 
@@ -95,6 +95,8 @@ class Shape:
             _at_least(name, getattr(self, name), _SHORTEST_WINDOW_US)
         for name in ("min_tps", "max_tps", "max_cer", "min_similarity"):
             _finite(name, getattr(self, name))
+        for name in ("keep", "tokens", "fields"):
+            _text(name, getattr(self, name))
         _one_of("locality", self.locality, get_args(Locality))
         _one_of("truncate_offset", self.truncate_offset, get_args(TruncateOffset))
         if self.hop_us is not None and self.window_us is None:
@@ -256,6 +258,11 @@ def _at_least(name: str, value: Any, least: int) -> None:
         raise PlanError(
             f"the option {name} is {value}", fix=f"Give a whole number of at least {least}"
         )
+
+
+def _text(name: str, value: Any) -> None:
+    if not isinstance(value, str) and not (value is None and name not in _NEVER_NONE):
+        raise PlanError(f"the option {name} is {value!r}", fix="Give a text")
 
 
 def _finite(name: str, value: Any) -> None:
