@@ -32,6 +32,7 @@ def test_the_public_names():
         "UnknownOptionError",
         "WorkerError",
         "dataloader",
+        "register_type",
     }
     for name in playhead.__all__:
         assert getattr(playhead, name) is not None

@@ -27,6 +27,7 @@ from playhead.errors import (
 )
 
 if TYPE_CHECKING:
+    from playhead.formats import register_type
     from playhead.loader import Loader, dataloader
     from playhead.plan import Position
 
@@ -53,6 +54,7 @@ __all__ = [
     "UnknownOptionError",
     "WorkerError",
     "dataloader",
+    "register_type",
 ]
 
 
@@ -66,4 +68,8 @@ def __getattr__(name: str) -> Any:
         from playhead.plan import Position  # noqa: PLC0415
 
         return Position
+    if name == "register_type":
+        from playhead.formats import register_type  # noqa: PLC0415
+
+        return register_type
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
