@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lhotse import SupervisionSegment
 
 from playhead.errors import (
     ArchiveError,
+    AudioError,
     ConfigError,
     ManifestError,
     NotSupportedError,
@@ -32,6 +34,7 @@ from support.shar import (
     examples_of,
     loaded,
     read_by_lhotse,
+    recording,
     records_of,
     rich_cuts,
     shar_leaf,
@@ -69,8 +72,8 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> list[Cut]:
     return rich_cuts(tmp_path_factory.mktemp("rich"))
 
 
-def read(folder: Path) -> list[Example]:
-    leaf = shar_leaf(folder)
+def read(folder: Path, **options: Any) -> list[Example]:
+    leaf = shar_leaf(folder, **options)
     return [example for pair in SHAR.sources(leaf) for example in examples_of(leaf, pair)]
 
 
@@ -166,8 +169,6 @@ def test_audio_of_every_format_is_what_lhotse_decodes(tmp_path: Path, encoding: 
 
 @pytest.mark.parametrize("encoding", ["flac", "opus", "mp3"])
 def test_one_channel_of_several(tmp_path: Path, encoding: str):
-    from support.shar import recording
-
     stereo = recording(tmp_path, "stereo", 0.4, channels=2).to_cut()
     folder = write_shar(
         tmp_path / "shar", [stereo.with_channels(1), stereo], {"recording": encoding}
@@ -185,6 +186,32 @@ def test_one_channel_of_several(tmp_path: Path, encoding: str):
     assert chosen.audio is not None
     assert chosen.audio.channel == 1
     np.testing.assert_array_equal(waveform(chosen, None)[0], theirs[1].load_audio()[1:])
+
+
+def test_the_channel_that_is_chosen(tmp_path: Path):
+    stereo: Any = recording(tmp_path, "stereo", 0.4, channels=2).to_cut()
+    stereo.supervisions = [
+        SupervisionSegment(f"s{n}", "stereo", 0, 0.1, channel=on, text=f"on {n}", language=f"l{n}")
+        for n, on in enumerate(([0], [1], [0, 1], 1))
+    ]
+    stereo.side = 0
+    folder = write_shar(tmp_path / "shar", [stereo])
+    (cut,) = read_by_lhotse(in_dir=folder)
+    for selector, channel in ((1, 1), ("side", 0)):
+        (found,) = read(folder, channel_selector=selector)
+        assert found.audio is not None
+        np.testing.assert_array_equal(
+            waveform(found, None)[0], cut.load_audio()[channel : channel + 1]
+        )
+        assert found.text == ("on 1 on 2 on 3" if channel else "on 0 on 2")
+        assert found.language == f"l{channel}"
+        restored = to_cut(found, None, {}, selector)
+        np.testing.assert_array_equal(restored.load_audio(), waveform(found, None)[0])
+        assert found.text == " ".join(s.text or "" for s in restored.supervisions)
+    with pytest.raises(AudioError, match="2 channels and channel 2 is wanted"):
+        read(folder, channel_selector=2)
+    with pytest.raises(ManifestError, match="no field 'which'"):
+        read(folder, channel_selector="which")
 
 
 @pytest.mark.skipif(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from playhead.errors import ManifestError
+from playhead.errors import AudioError, ManifestError
 from playhead.formats.base import BadRowError, RowColumns
 from playhead.formats.columns import (
     MAX_SECONDS,
@@ -17,6 +17,7 @@ from playhead.formats.columns import (
     statuses_of,
 )
 from playhead.formats.example import Audio, Example
+from playhead.formats.row_fields import channel_of
 from playhead.formats.rows import (
     CustomObject,
     decode_block,
@@ -177,13 +178,16 @@ def cut_example(
     ------
     ManifestError
         If the cut lacks what every cut has.
+    AudioError
+        If it has no such channel as `channel_selector` names.
     """
     in_memory = in_memory or {}
+    heard = _one_channel(leaf, data, place)
     try:
-        main = main_cut(data)
+        main = main_cut(heard)
         supervisions: list[dict[str, Any]] = [
             supervision
-            for cut in _simple_cuts(data)
+            for cut in _simple_cuts(heard)
             for supervision in cut.get("supervisions") or ()
         ]
         texts = [s["text"] for s in supervisions if s.get("text") is not None]
@@ -192,7 +196,7 @@ def cut_example(
             id=data["id"],
             text=" ".join(texts) if texts else None,
             language=next(languages, None),
-            audio=stretch_of(data, in_memory),
+            audio=stretch_of(heard, in_memory),
             place=place,
             custom={**(main.get("custom") or {}), **leaf.tags},
             cut_data=data,
@@ -204,6 +208,30 @@ def cut_example(
             where=str(place),
             fix="Index the manifest again if it has changed, else correct the cut",
         ) from error
+
+
+def _one_channel(leaf: Leaf, data: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Return the cut with the channel that the leaf chooses, and what is said on it."""
+    if leaf.options.channel_selector is None or data["type"] == "MixedCut":
+        return data
+    custom, channels = data.get("custom"), data.get("channel")
+    index = channel_of(leaf, custom if isinstance(custom, dict) else {}, place)
+    channels = channels if isinstance(channels, list) else [channels]
+    if index is None or not 0 <= index < len(channels):
+        raise AudioError(
+            f"the sample has {len(channels)} channels and channel {index} is wanted",
+            where=str(place),
+            fix="Count channels from 0 in channel_selector",
+        )
+    if data["type"] != "MultiCut":
+        return data
+    channel = channels[index]
+    said = [
+        supervision
+        for supervision in data.get("supervisions") or ()
+        if channel in (on if isinstance(on := supervision.get("channel"), list) else [on])
+    ]
+    return {**data, "type": "MonoCut", "channel": channel, "supervisions": said}
 
 
 def main_cut(data: dict[str, Any]) -> dict[str, Any]:
