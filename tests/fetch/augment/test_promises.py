@@ -35,7 +35,7 @@ def promised(lengths_us: list[int], shape: Shape, speeds: list[int], offsets: li
 lengths = st.floats(0.01, 3.0).map(lambda seconds: round(seconds, 4))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     rows=st.lists(
         st.tuples(st.integers(400, 30_000), st.sampled_from(SPEEDS)), min_size=1, max_size=4

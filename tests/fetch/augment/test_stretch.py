@@ -181,47 +181,6 @@ def test_tags_stay_where_the_first_track_is_gone(tmp_path):
     assert cut.corpus == "x"
 
 
-@given(
-    samples=st.integers(400, 40_000),
-    rate=st.sampled_from([8000, 16000, 22050, 44100, 48000]),
-    target=st.sampled_from([8000, 16000, 22050, 24000]),
-    speed=st.sampled_from([900, 1000, 1100]),
-    data=st.data(),
-)
-def test_lengths_are_those_that_the_plan_promised(samples, rate, target, speed, data):
-    """The plan knows microseconds; no sample may be longer than it was promised to be."""
-    seconds = samples / rate
-    whole_us = round(seconds * SECOND)
-    faster_us = -(-whole_us * 1000 // speed)
-    start = data.draw(st.integers(0, faster_us - 1))
-    span = -1
-    if faster_us - start >= 2000 and data.draw(st.booleans()):
-        span = data.draw(st.integers(2000, faster_us - start))
-    else:
-        start = 0
-    pad = data.draw(st.one_of(st.none(), st.floats(0.01, 3.0)))
-    options = {} if pad is None else {"pad_min_duration": pad}
-    direction = data.draw(st.sampled_from(["left", "right", "both", "random"]))
-    made = augmenter(
-        sample_rate=target,
-        perturb_speed=True,
-        truncate_duration=1.0,
-        pad_direction=direction,
-        **options,
-    )
-    batch = keyed([samples], speed=speed, start_us=start, span_us=span)
-    (cut,) = made.prepare([sample(seconds, rate=rate)], batch, [{}])
-    promised = faster_us if span < 0 else span
-    if pad is not None:
-        promised = max(promised, round(pad * SECOND))
-    found = cut.num_samples
-    exact = promised * target / SECOND
-    # Whole rows are rounded to samples, halves up; stretches and padding to no more than asked.
-    most = exact + (0.5 if span < 0 and promised == faster_us else target / SECOND)
-    assert exact - 1 - 1e-6 <= found <= most + 1e-6
-    assert cut.load_audio().shape == (1, found)
-
-
 @given(us=st.integers(0, 10**10), rate=st.integers(1, 200_000))
 def test_whole_samples_never_take_longer_than_promised(us, rate):
     count = num_samples(us, rate)
@@ -237,3 +196,37 @@ def test_cut_sets_of_lhotse_agree():
     )
     taken = take_stretch(cut, 1_500_000, 500_000, keep_excessive=True)
     assert [taken] == list(by_hand)
+
+
+def test_a_window_of_nothing_but_padding_is_silence(tmp_path):
+    """Padding alone can neither be padded nor joined with its like."""
+    row = of_cut(spoken(tmp_path).pad(duration=8.0, preserve_id=True))
+    made = augmenter(
+        cut_into_windows_duration=1.5,
+        pad_min_duration=2.0,
+        concatenate_samples=True,
+        concatenate_duration_factor=9,
+        db_norm=None,
+        perturb_speed=True,
+        clipping_enabled=True,
+        clipping_prob=1.0,
+        compression_enabled=True,
+        compression_prob=1.0,
+    )
+    batch = keyed([1, 2], part=[2, 3], start_us=[3_000_000, 4_500_000], span_us=1_500_000)
+    cuts = made.prepare([row, row], batch, [{"corpus": "x"}] * 2)
+    assert [(cut.id, cut.num_samples, cut.corpus) for cut in cuts] == [
+        ("row-2", 32000, "x"),
+        ("row-3", 32000, "x"),
+    ]
+    (joined,) = made.after(cuts, batch.sample_keys)
+    assert audio_of(joined).shape == (1, 32000 + 1600 + 32000)
+    assert np.abs(audio_of(joined)).max() < 1e-3
+    assert joined.supervisions == []
+
+
+def test_what_is_left_of_a_mix_is_called_what_the_mix_is():
+    first, second = spoken().with_id("one"), spoken().with_id("two")
+    mix = first.append(second).with_id("both")
+    assert take_stretch(mix, 2_500_000, 500_000, keep_excessive=True).id == "both"
+    assert take_stretch(mix, 1_500_000, 1_000_000, keep_excessive=True).id == "both"

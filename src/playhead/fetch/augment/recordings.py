@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import lhotse.utils
 import numpy as np
+import soundfile as sf
 from lhotse import Recording
 from lhotse.augmentation import AudioTransform
 from lhotse.cut import MixedCut, PaddingCut
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from lhotse.cut import Cut
     from numpy.typing import NDArray
 
-__all__ = ["SameLength", "change_recordings", "keyed_ids", "with_mix_transforms"]
+__all__ = ["SameLength", "change_recordings", "keyed_ids", "silence", "with_mix_transforms"]
 
 _UTILS: Any = lhotse.utils
 
@@ -87,6 +89,23 @@ def change_recordings(cut: Any, change: Callable[[Recording], Recording]) -> Cut
         cut,
         tracks=[fastcopy(track, cut=change_recordings(track.cut, change)) for track in cut.tracks],
     )
+
+
+def silence(cut: Any, num_samples: int) -> Cut:
+    """Make a cut of silence with the id, the rate, the channels and the custom fields of another.
+
+    Parameters
+    ----------
+    cut
+        The other.
+    num_samples
+        How long it is.
+    """
+    buffer = BytesIO()
+    zeros = np.zeros((num_samples, cut.num_channels), np.int16)
+    sf.write(buffer, zeros, cut.sampling_rate, format="WAV")
+    silent: Any = Recording.from_bytes(buffer.getvalue(), f"{cut.id}-silence").to_cut()
+    return fastcopy(silent, id=cut.id, custom=dict(cut.custom or {}))
 
 
 def _stand_in(mix: Any) -> Recording:

@@ -43,8 +43,11 @@ def window_id(name: str, part: int) -> str:
     return f"{name}-{part}"
 
 
-def take_stretch(cut: Cut, start_us: int, span_us: int, *, keep_excessive: bool) -> Cut:
+def take_stretch(cut: Any, start_us: int, span_us: int, *, keep_excessive: bool) -> Cut:
     """Take a stretch of a cut; it keeps its id.
+
+    Of a mix nothing but padding may be left: then it is a recording of silence, which can be
+    padded, mixed and joined where Lhotse's padding alone cannot.
 
     Parameters
     ----------
@@ -59,7 +62,12 @@ def take_stretch(cut: Cut, start_us: int, span_us: int, *, keep_excessive: bool)
     """
     if start_us == 0 and span_us < 0:
         return cut
-    from playhead.fetch.augment.recordings import with_mix_transforms  # noqa: PLC0415 - Lhotse, 2 s
+    from lhotse.cut import PaddingCut  # noqa: PLC0415 - 2 s
+
+    from playhead.fetch.augment.recordings import (  # noqa: PLC0415 - Lhotse, 2 s
+        silence,
+        with_mix_transforms,
+    )
 
     rate = cut.sampling_rate
     taken = cut.truncate(
@@ -68,7 +76,10 @@ def take_stretch(cut: Cut, start_us: int, span_us: int, *, keep_excessive: bool)
         keep_excessive_supervisions=keep_excessive,
         preserve_id=True,
     )
-    return with_mix_transforms(taken, cut)
+    if isinstance(taken, PaddingCut) and taken.num_samples is not None:
+        return silence(cut, taken.num_samples)
+    # Where one track is left, Lhotse gives that one, with the id that it has in the mix.
+    return with_mix_transforms(taken, cut).with_id(cut.id)
 
 
 def take_of_example(
