@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from playhead.errors import ConfigError
 from playhead.index.concatenation import joined_durations, joined_rows
+from playhead.index.exclusions import find_exclusions
 from playhead.plan import LeafColumns
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Concatenation, Leaf
+    from playhead.index.exclusions import Exclusions
     from playhead.index.pack import LeafPack
     from playhead.loader.row_facts import SideColumns
 
@@ -81,6 +84,7 @@ def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -
     if leaf.concatenation is not None:
         return _joined(leaf, pack, side, leaf.concatenation)
     shards = _shards(leaf, pack) if by_shard or pack.groups is not None else None
+    excluded = _excluded(leaf, pack)
     return LeafColumns(
         key=leaf.key,
         name=leaf.name,
@@ -92,6 +96,8 @@ def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -
         shard_bytes=None if shards is None else shards.num_bytes,
         status=pack.status if pack.entry.statuses else None,
         statuses=tuple(pack.entry.statuses),
+        excluded_rows=None if excluded is None else excluded.rows,
+        excluded_at=None if excluded is None else excluded.at,
         side=side,
         slice_shard=_slice_shard(leaf, pack) if leaf.options.slice_length is not None else None,
     )
@@ -100,6 +106,12 @@ def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -
 def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -> LeafColumns:
     """Samples of several rows: to filters on rows they say nothing, but their tokens count."""
     starts = joined_rows(pack.duration_us, how)
+    excluded = _excluded(leaf, pack)
+    if excluded is not None:
+        samples = np.searchsorted(starts, excluded.rows, side="right") - 1
+        distinct, first = np.unique(samples, return_index=True)
+        earliest = np.minimum.reduceat(excluded.at, first)
+        excluded = excluded._replace(rows=distinct, at=earliest)
 
     def joined_side(digest: str) -> Mapping[str, NDArray[Any]] | None:
         columns = side(digest)
@@ -120,8 +132,24 @@ def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -
         explain_change=lambda digest, samples: pack.explain_change(
             digest, int(starts[min(samples, len(starts) - 1)])
         ),
+        excluded_rows=None if excluded is None else excluded.rows,
+        excluded_at=None if excluded is None else excluded.at,
         side=joined_side,
     )
+
+
+def _excluded(leaf: Leaf, pack: LeafPack) -> Exclusions | None:
+    """The rows that were left out for good; those that have changed since are said and drawn."""
+    found = find_exclusions(pack)
+    if found is None:
+        return None
+    if found.stale:
+        warnings.warn(
+            f"{found.stale} rows of leaf {leaf.name} that were left out have changed since, and are"
+            " drawn again",
+            stacklevel=2,
+        )
+    return found if len(found.rows) else None
 
 
 def _unknown(column: NDArray[Any], first: NDArray[np.int64]) -> NDArray[Any]:
