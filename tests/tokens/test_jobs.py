@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -93,6 +94,17 @@ def test_a_stretch_that_kills_twice_is_an_error():
     with pytest.raises(WorkerError, match="SIGKILL, for the second time"):
         run(dies, on_death=deaths.append)
     assert deaths[0].startswith("rows 50 to 60 are tried again")
+
+
+@pytest.mark.parametrize("options", [{"in_threads": True}, {"workers": 1}])
+def test_the_garbage_collector_is_as_it_was(options):
+    before = gc.get_threshold()
+    during = {answer for _, answer in run(lambda _: gc.get_threshold()[0], **options)}
+    assert min(during) > before[0]
+    assert gc.get_threshold() == before
+    with pytest.raises(ConfigError):
+        run(fails, **options)
+    assert gc.get_threshold() == before
 
 
 def test_nothing_to_do_is_nothing():

@@ -56,6 +56,17 @@ def test_rows_that_lie_as_lines_are_not_joined_again(tmp_path, end):
     assert (block.joined is not None) == (end == b"\n")
 
 
+def test_what_lies_between_rows_is_not_trusted(tmp_path):
+    leaf = nemo_leaf(tmp_path, [nemo_row(i) for i in range(3)])
+    pack = open_pack_of(leaf, tmp_path)
+    expected = whole(leaf, pack)
+    path = tmp_path / "m.json"
+    first, *others = path.read_bytes().splitlines()
+    path.write_bytes(first + b" " + b"\n".join(others) + b"\n")
+    assert whole(leaf, pack) == expected
+    assert read_rows(leaf, pack, 0, 3).joined is None
+
+
 def test_a_row_that_is_another_by_now_is_named(tmp_path):
     leaf = nemo_leaf(tmp_path, [nemo_row(i, text=f"word {i}") for i in range(5)])
     pack = open_pack_of(leaf, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ _ROWS = 2048
 _BYTES = 8 << 20
 # Fewer rows are done before a process has started.
 _FEW_ROWS = 8192
+_YOUNG_OBJECTS = 50_000
 _MAIN = b"__main__"
 
 
@@ -85,8 +87,9 @@ def do_all(
     elif workers > 1 and num_rows > _FEW_ROWS and _travels(task):
         yield from _in_processes(task, todo, workers, on_death)
     else:
-        for stretch in todo:
-            yield stretch, task(stretch)
+        with _seldom_collected():
+            for stretch in todo:
+                yield stretch, task(stretch)
 
 
 def _in_threads(
@@ -94,7 +97,8 @@ def _in_threads(
 ) -> Generator[tuple[Stretch, Any]]:
     pool = ThreadPoolExecutor(workers, thread_name_prefix="playhead-tokens")
     try:
-        yield from zip(todo, pool.map(task, todo), strict=True)
+        with _seldom_collected():
+            yield from zip(todo, pool.map(task, todo), strict=True)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -118,6 +122,18 @@ def _in_processes(
             if outcome.error is not None:
                 raise outcome.error
             yield outcome.item, outcome.result
+
+
+@contextmanager
+def _seldom_collected() -> Generator[None]:
+    """Let many short-lived lists come and go before anyone looks for cycles among them."""
+    before = gc.get_threshold()
+    if before[0]:
+        gc.set_threshold(max(before[0], _YOUNG_OBJECTS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _travels(task: Callable[[Stretch], Any]) -> bool:

@@ -91,7 +91,6 @@ class _NemoTexts:
             found: list[Any] = decode_block(self._decoder, self._row_type, block.lines())
         except BadRowError:
             return None
-        # What lies between rows has no checksum.
         if len(found) != len(block.rows):
             return None
         texts: list[Any] = [row.text for row in found]
