@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.check.compare import first_difference
 from playhead.check.facts import facts_of
-from playhead.check.survey import Generator, survey
+from playhead.check.survey import Generator, Survey
 from playhead.errors import ConfigError, PlanError, WorkerError
 from playhead.loader.stream import Stream, Workers
 
@@ -145,6 +145,7 @@ def check_repeatable(loader: Loader, batches: int = 3, *, workers: int = 1) -> R
     if len(chosen) == 1:
         notes.append("There was one batch only: what batches do to each other was not seen.")
     made = Recorded(loader.fetch)
+    survey = Survey(getattr(loader.fetch, "dataset", None))
     elsewhere: list[Facts] | Exception | None = None
     if workers:
         # Before this process has made anything, or forked processes would inherit traces of it.
@@ -163,7 +164,7 @@ def check_repeatable(loader: Loader, batches: int = 3, *, workers: int = 1) -> R
         batches=len(chosen),
         workers=workers if elsewhere is not None else 0,
         differences=tuple(differences),
-        generators=survey(getattr(loader.fetch, "dataset", None)),
+        generators=survey.result(),
         not_compared=_not_compared(first),
         notes=tuple(notes),
     )

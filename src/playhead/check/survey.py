@@ -16,7 +16,7 @@ from playhead.fetch.generators import find_generators
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Generator", "survey"]
+__all__ = ["Generator", "Survey"]
 
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 # Their own generators are seeded as globals, or are none of the dataset's.
@@ -37,26 +37,45 @@ class Generator:
     """Why it goes on from batch to batch; None where it is seeded before each batch."""
 
 
-def survey(dataset: object) -> tuple[Generator, ...]:
-    """List the generators that a dataset holds, and those in reach of it that are not seeded.
+class Survey:
+    """The generators that a dataset holds, and those in reach of it that nobody seeds.
 
     Not seeded are a `random.SystemRandom`; what is shared by all objects of a class, or is a global
-    of the module of a class or function that the dataset consists of; and what lies in a set.
-    Randomness that is no object, such as `os.urandom`, and clocks cannot be listed.
+    of the module of a class or function that the dataset consists of; and what lies in a set. Of
+    those in reach only the ones that were drawn from count. Randomness that is no object, such as
+    `os.urandom`, and clocks cannot be listed.
 
     Parameters
     ----------
     dataset
-        The dataset.
+        The dataset, before it makes the batches in question.
     """
-    found = find_generators(dataset)
-    seeded = {id(item) for item in found.values()}
-    listed = [_seen(path, item) for path, item in found.items()]
-    for path, item, why in _out_of_reach(dataset):
-        if id(item) not in seeded:
-            seeded.add(id(item))
-            listed.append(Generator(path=path, kind=_kind(item), why_not_seeded=why))
-    return tuple(listed)
+
+    def __init__(self, dataset: object) -> None:
+        self._dataset = dataset
+        self._before = {id(item): _state(item) for _, item, _ in _out_of_reach(dataset)}
+
+    def result(self) -> tuple[Generator, ...]:
+        """List them, now that batches were made."""
+        found = find_generators(self._dataset)
+        seeded = {id(item) for item in found.values()}
+        listed = [_seen(path, item) for path, item in found.items()]
+        for path, item, why in _out_of_reach(self._dataset):
+            if id(item) not in seeded and self._before.get(id(item)) != _state(item):
+                seeded.add(id(item))
+                listed.append(Generator(path=path, kind=_kind(item), why_not_seeded=why))
+        return tuple(listed)
+
+
+def _state(item: Any) -> str | None:
+    """Where a generator stands; None of one that never stands anywhere."""
+    if isinstance(item, random.SystemRandom):
+        return None
+    if isinstance(item, np.random.Generator):
+        return repr(item.bit_generator.state)
+    if isinstance(item, torch.Generator):
+        return item.get_state().numpy().tobytes().hex()
+    return repr(item.getstate() if isinstance(item, random.Random) else item.get_state())
 
 
 def _seen(path: str, item: Any) -> Generator:
