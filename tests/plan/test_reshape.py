@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import PlanError
@@ -35,6 +35,7 @@ def _batches(leaves, shape, batching=_ONES, seed=1):
     return [plan.micro_batch(step, 0) for step in range(plan.num_steps)]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60 * 16_000), st.integers(160, 160_000), st.integers(160, 200_000))
 def test_a_row_has_as_many_parts_as_lhotse_makes(samples, window, hop):
     """Counted in float32 seconds, long rows would have a part more or fewer here and there."""
