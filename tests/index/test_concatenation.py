@@ -1,60 +1,110 @@
 from __future__ import annotations
 
+import time
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lhotse import CutSet
+from lhotse.testing.dummies import dummy_cut
 
 from playhead.blend.leaf import Concatenation
 from playhead.index.concatenation import joined_durations, joined_rows
 
 SECOND = 1_000_000
-LENGTHS = st.lists(st.integers(0, 40).map(lambda tenths: tenths * SECOND // 10), max_size=40)
 
 
-def by_hand(durations: list[int], longest: int, gap: int) -> list[int]:
-    starts, total = [], 0
-    for row, duration in enumerate(durations):
-        if starts and total + gap + duration <= longest:
-            total += gap + duration
+def joined(seconds: list[float], **how: float) -> tuple[list[int], list[float]]:
+    duration_us = np.round(np.array(seconds) * SECOND).astype(np.int64)
+    concatenation = Concatenation(**how)
+    starts = joined_rows(duration_us, concatenation)
+    lengths = joined_durations(duration_us, starts, concatenation)
+    return starts.tolist(), (lengths / SECOND).tolist()
+
+
+def greedy(duration_us: list[int], limit: int, gap: int) -> list[list[int]]:
+    """The same, row by row."""
+    groups: list[list[int]] = []
+    length = 0
+    for row, duration in enumerate(duration_us):
+        if groups and length + gap + duration <= limit:
+            groups[-1].append(row)
+            length += gap + duration
         else:
-            starts.append(row)
-            total = duration
-    return [*starts, len(durations)]
-
-
-@given(LENGTHS, st.integers(1, 60), st.integers(0, 20))
-def test_greedy_as_by_hand(durations: list[int], tenths: int, gap: int):
-    how = Concatenation(max_duration=tenths / 10, gap=gap / 10)
-    columns = np.array(durations, np.int64)
-    starts = joined_rows(columns, how)
-    assert starts.tolist() == by_hand(durations, tenths * SECOND // 10, gap * SECOND // 10)
-    lengths = joined_durations(columns, starts, how)
-    sizes = np.diff(starts)
-    assert lengths.sum() == sum(durations) + ((sizes - 1) * gap * SECOND // 10).sum()
-    assert (lengths[sizes > 1] <= tenths * SECOND // 10).all()
-
-
-@given(LENGTHS, LENGTHS)
-def test_what_follows_changes_no_sample_but_the_last(durations: list[int], more: list[int]):
-    how = Concatenation(max_duration=3.0, gap=0.1)
-    before = joined_rows(np.array(durations, np.int64), how).tolist()
-    after = joined_rows(np.array(durations + more, np.int64), how).tolist()
-    assert after[: max(len(before) - 1, 0)] == before[:-1]
+            groups.append([row])
+            length = duration
+    return groups
 
 
 @pytest.mark.parametrize(
-    ("longest", "gap", "lengths"),
-    [(2.5, 0.0, [2.0] * 5), (5.0, 0.5, [4.0, 4.0, 4.0, 1.0]), (2.0, 0.0, [2.0] * 5)],
+    ("seconds", "how", "lengths"),
+    [
+        ([1.0] * 10, {"max_duration": 2.5}, [2.0] * 5),
+        ([1.0] * 10, {"max_duration": 5, "gap": 0.5}, [4.0, 4.0, 4.0, 1.0]),
+        ([1.0] * 10, {"max_duration": 3}, [3.0, 3.0, 3.0, 1.0]),
+        ([1.0, 1.0], {"max_duration": 2.1, "gap": 0.1}, [2.1]),
+        ([1.0, 1.0], {"max_duration": 2.099999, "gap": 0.1}, [1.0, 1.0]),
+        ([0.1, 0.2], {"max_duration": 0.3}, [0.3]),
+        ([5.0, 1.0, 1.0, 9.0, 0.5], {"max_duration": 2}, [5.0, 2.0, 9.0, 0.5]),
+        ([0.0, 0.0, 2.0, 0.0], {"max_duration": 2}, [2.0]),
+        ([3.0], {"max_duration": 2}, [3.0]),
+        ([], {"max_duration": 2}, []),
+    ],
 )
-def test_ten_rows_of_a_second(longest: float, gap: float, lengths: list[float]):
-    how = Concatenation(max_duration=longest, gap=gap)
-    rows = np.full(10, SECOND)
-    found = joined_durations(rows, joined_rows(rows, how), how)
-    assert (found / SECOND).tolist() == lengths
+def test_rows_are_joined_greedily(seconds, how, lengths):
+    starts, got = joined(seconds, **how)
+    assert got == pytest.approx(lengths)
+    assert starts[-1] == len(seconds)
+    assert len(starts) == len(lengths) + 1
 
 
-def test_a_row_that_is_too_long_stays_alone():
-    how = Concatenation(max_duration=2.0)
-    rows = np.array([500, 5000, 500, 1500, 1]) * 1000
-    assert joined_rows(rows, how).tolist() == [0, 1, 2, 4, 5]
+@given(
+    st.lists(st.integers(0, 3_000_000), max_size=60),
+    st.integers(1, 6_000_000),
+    st.integers(0, 2_000_000),
+)
+def test_it_is_what_a_loop_over_rows_finds(duration_us, limit, gap):
+    how = Concatenation(max_duration=limit / SECOND, gap=gap / SECOND)
+    rows = np.array(duration_us, np.int64)
+    starts = joined_rows(rows, how)
+    groups = greedy(duration_us, limit, gap)
+    assert [list(range(*pair)) for pair in pairwise(starts.tolist())] == groups
+    lengths = joined_durations(rows, starts, how).tolist()
+    assert lengths == [
+        sum(duration_us[row] for row in group) + gap * (len(group) - 1) for group in groups
+    ]
+
+
+@given(st.lists(st.integers(0, 3_000_000), min_size=1, max_size=40), st.integers(1, 6_000_000))
+def test_what_follows_changes_no_sample_but_the_last(duration_us, limit):
+    how = Concatenation(max_duration=limit / SECOND)
+    rows = np.array(duration_us, np.int64)
+    whole = joined_rows(rows, how).tolist()
+    for length in range(len(duration_us)):
+        part = joined_rows(rows[:length], how).tolist()
+        assert part[:-1] == whole[: len(part) - 1]
+
+
+def test_lengths_are_those_of_lhotses_cuts():
+    seconds = [0.7, 1.3, 0.4, 2.2, 0.9, 0.1, 3.5, 0.25]
+    cuts = CutSet.from_cuts(dummy_cut(n, duration=s) for n, s in enumerate(seconds))
+    how = {"max_duration": 3.0, "gap": 0.25}
+    starts, lengths = joined(seconds, **how)
+    for (first, end), length in zip(pairwise(starts), lengths, strict=True):
+        rows = list(cuts)[first:end]
+        whole = rows[0]
+        for cut in rows[1:]:
+            whole = whole.pad(duration=whole.duration + how["gap"]).append(cut)
+        assert whole.duration == pytest.approx(length)
+
+
+def test_a_million_rows_take_no_time():
+    duration_us = np.random.default_rng(0).integers(SECOND, 20 * SECOND, 1_000_000)
+    how = Concatenation(max_duration=40, gap=0.2)
+    begin = time.process_time()
+    starts = joined_rows(duration_us, how)
+    joined_durations(duration_us, starts, how)
+    assert time.process_time() - begin < 2.0
+    assert len(starts) > 200_000

@@ -53,14 +53,17 @@ def joined_cut(cuts: Sequence[Cut], gap: float, name: str) -> Cut:
     Parameters
     ----------
     cuts
-        The cuts, at least one, all of one sampling rate.
+        The cuts, at least one; those of lower rates are resampled to the highest.
     gap
         Silence between them, seconds.
     name
         What the cut is called.
     """
-    whole = cuts[0]
-    for cut in cuts[1:]:
+    from playhead.fetch.resampling import resample_cut  # noqa: PLC0415 - imports Lhotse, 2 s
+
+    rate = max(cut.sampling_rate for cut in cuts)
+    whole, *others = (resample_cut(cut, rate) for cut in cuts)
+    for cut in others:
         if gap:
             whole = whole.pad(duration=whole.duration + gap, preserve_id=True)
         whole = whole.append(cut)
