@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,10 +108,26 @@ class BadAudio(NamedTuple):
     @property
     def audio(self) -> str | None:
         """The member or the file."""
-        example = self.example
-        if example.place.member is None and example.audio is not None:
-            return None if isinstance(example.audio.source, bytes) else example.audio.source
-        return example.place.member
+        place, audio = self.example.place, self.example.audio
+        if place.member is None and audio is not None and isinstance(audio.source, str):
+            # A relative path that is nowhere is most likely beside the manifest.
+            return _beside(audio.source, place) or audio.source
+        return place.member
+
+
+class _MissingAudioError(SourceNotFoundError):
+    """A file that a cut names and that is not there."""
+
+    def __init__(self, path: str, place: Place) -> None:
+        super().__init__(
+            "the audio file does not exist",
+            where=f"{place}, audio {path}",
+            fix="Restore it, or correct the row's path",
+        )
+        self.path = path
+
+    def __reduce__(self) -> tuple[type[SourceNotFoundError], tuple[str]]:
+        return SourceNotFoundError, (str(self),)
 
 
 def is_about_audio(error: BaseException) -> bool:
@@ -195,7 +211,10 @@ def _check(
 ) -> None:
     place = example.place
     if example.audio is not None:
-        decode(example.audio, sample_rate, place)
+        audio = example.audio
+        if isinstance(audio.source, str):
+            audio = replace(audio, source=_found_path(audio.source, place))
+        decode(audio, sample_rate, place)
         if not as_cuts:
             return
     elif example.cut_data is None:
@@ -241,17 +260,34 @@ def _with_bytes(cut: Any, place: Place) -> Any:
     return fastcopy(cut, recording=fastcopy(cut.recording, sources=sources))
 
 
+def _found_path(path: str, place: Place) -> str:
+    """Look once more for a relative path beside its manifest.
+
+    When the row was read, a disk that fails made it look as if nothing were there.
+    """
+    beside = _beside(path, place)
+    if beside is None:
+        return path
+    try:
+        local.size(beside)
+    except (SourceNotFoundError, NotADirectoryError):
+        return path
+    return beside
+
+
+def _beside(path: str, place: Place) -> str | None:
+    """Where a relative path lies beside its manifest; None for others."""
+    if path.startswith("/") or scheme(path) or "\0" in path:
+        return None
+    return os.path.join(os.path.dirname(place.shard), path)  # noqa: PTH118, PTH120 - it may be a URL
+
+
 def _read_file(path: str, place: Place) -> bytes:
+    path = _found_path(path, place)
     try:
         return local.read_ranges(path, [0], [local.size(path)])[0]
     except SourceNotFoundError:
-        missing = SourceNotFoundError(
-            "the audio file does not exist",
-            where=f"{place}, audio {path}",
-            fix="Restore it, or correct the row's path",
-        )
-        missing.filename = path
-        raise missing from None
+        raise _MissingAudioError(path, place) from None
     except IsADirectoryError:
         raise AudioError(
             "the path of the audio is a folder",
@@ -268,16 +304,22 @@ def _check_folder(example: Example, error: SourceNotFoundError) -> None:
     SourceNotFoundError
         The error, if it is not.
     """
-    path = error.filename
+    path = error.path if isinstance(error, _MissingAudioError) else None
     if path is None and example.audio is not None and isinstance(example.audio.source, str):
         path = example.audio.source
-    try:
-        with os.scandir(Path(path or os.devnull).absolute().parent) as entries:
-            if next(entries, None) is not None:
+    if path is not None:
+        for one in (_beside(path, example.place), path):
+            if one is not None and _is_populated(Path(one).absolute().parent):
                 return
-    except (FileNotFoundError, NotADirectoryError):
-        pass
     raise error
+
+
+def _is_populated(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _check_rights(example: Example) -> None:
