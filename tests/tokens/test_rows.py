@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 
 import pytest
 
 from playhead.errors import DataError, SourceNotFoundError, StaleIndexError
 from playhead.tokens import rows as rows_module
-from playhead.tokens.rows import place_of, read_rows
+from playhead.tokens.rows import examples, place_of, read_rows
 from support.leaves import make_leaf, read_bytes
 from support.token_rows import nemo_leaf, nemo_row, open_pack_of, write_rows
 
@@ -89,6 +90,16 @@ def test_files_that_are_shorter_or_gone_are_named(tmp_path):
     rows_module.local._descriptors.forget(str(path))
     with pytest.raises(SourceNotFoundError, match=r"m\.json"):
         whole(leaf, pack)
+
+
+def test_no_audio_is_looked_for(tmp_path, monkeypatch):
+    leaf = nemo_leaf(tmp_path, [{**nemo_row(i), "audio_filepath": f"a/{i}.wav"} for i in range(3)])
+    pack = open_pack_of(leaf, tmp_path)
+    rows = whole(leaf, pack)
+    monkeypatch.setattr(os.path, "exists", lambda path: pytest.fail(f"looks for {path}"))
+    found = list(examples(leaf, pack, 0, rows))
+    assert [one.id for one in found] == ["a/0.wav", "a/1.wav", "a/2.wav"]
+    assert [one.place.row for one in found] == [0, 1, 2]
 
 
 def test_places_are_said_as_elsewhere(tmp_path):

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from playhead.errors import StaleIndexError
-from playhead.formats import Part, Place, TableFormat, get_format
+from playhead.formats import Nemo, Part, Place, TableFormat, get_format
 from playhead.storage import local
 from playhead.tokens.extra import extra_lines
 
@@ -25,6 +25,7 @@ __all__ = ["RowBlock", "examples", "place_of", "read_rows"]
 _REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
 # Bytes between rows, of rows that were left out, which are cheaper to read than to pass over.
 _SPARE = 1 << 20
+_NO_AUDIO = Part("audio", b"", "", 0)
 
 
 class RowBlock(NamedTuple):
@@ -104,10 +105,12 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: Sequence[bytes]) -> I
     """
     reader: Any = get_format(leaf.type)
     parts = _line_parts(pack, start, start + len(rows))
+    # With its audio at hand, no row's file is looked for.
+    usual = [_NO_AUDIO] if isinstance(reader, Nemo) else []
     extra = extra_lines(leaf)
     for number, row in enumerate(rows):
         place = place_of(leaf, pack, start + number)
-        example = reader.example(leaf, place, row, parts.get(number, []))
+        example = reader.example(leaf, place, row, parts.get(number, usual))
         if extra is not None:
             extra.add(example, start + number, 0)
         yield example
