@@ -11,7 +11,7 @@ from lhotse import CutSet
 from lhotse.testing.dummies import dummy_cut
 
 from playhead.blend.leaf import Concatenation
-from playhead.index.concatenation import joined_durations, joined_rows
+from playhead.index.concatenation import joined_content, joined_durations, joined_rows
 
 SECOND = 1_000_000
 
@@ -108,3 +108,44 @@ def test_a_million_rows_take_no_time():
     joined_durations(duration_us, starts, how)
     assert time.process_time() - begin < 2.0
     assert len(starts) > 200_000
+
+
+def content_of(seconds: list[float], rows: str = "a", **how: float):
+    duration_us = np.round(np.array(seconds) * SECOND).astype(np.int64)
+    concatenation = Concatenation(**how)
+    starts = joined_rows(duration_us, concatenation)
+    return joined_content(
+        lambda n: f"{hash((rows, n)) % 2**64:016x}",
+        lambda before, n: f"{before == f'{hash((rows, n)) % 2**64:016x}'} {n}",
+        starts,
+        concatenation,
+    )
+
+
+def test_a_digest_says_rows_borders_and_gap():
+    seconds = [1.0] * 10
+    how = {"max_duration": 2.5}
+    one = content_of(seconds, **how).fingerprint
+    assert [one(n) for n in range(6)] == [
+        content_of(seconds, **how).fingerprint(n) for n in range(6)
+    ]
+    assert len({one(n) for n in range(6)}) == 6
+    assert all(len(one(n)) == 16 for n in range(6))
+    # A longest sample that makes the same samples is no other; a gap is, even where they fit.
+    assert content_of(seconds, max_duration=2.9).fingerprint(5) == one(5)
+    others = [
+        content_of(seconds, rows="b", **how),
+        content_of(seconds, max_duration=2.5, gap=0.1),
+        content_of([2.0, *seconds[2:], 1.0], **how),
+        content_of(seconds, max_duration=1.5),
+    ]
+    assert len({one(5), *(other.fingerprint(5) for other in others)}) == 5
+
+
+def test_a_change_of_rows_is_explained_by_the_rows():
+    content = content_of([1.0] * 10, max_duration=2.5)
+    assert content.explain_change(content.fingerprint(3), 3) == "True 6"
+    assert content.explain_change(content.fingerprint(2), 3) == "False 6"
+    assert content.explain_change(content.fingerprint(2), 9) == (
+        "there were 9 samples or more, and there are 5"
+    )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Concatenation
 
-__all__ = ["joined_durations", "joined_rows"]
+__all__ = ["JoinedContent", "joined_content", "joined_durations", "joined_rows"]
 
 
 def joined_rows(duration_us: NDArray[np.int64], how: Concatenation) -> NDArray[np.int64]:
@@ -74,6 +78,58 @@ def joined_durations(
         return np.zeros(0, np.int64)
     gaps = (np.diff(starts) - 1) * _microseconds(how.gap)
     return np.add.reduceat(duration_us, starts[:-1]) + gaps
+
+
+class JoinedContent(NamedTuple):
+    """What tells the samples of joined rows from others."""
+
+    fingerprint: Callable[[int], str]
+    """Digest of the first n samples, 16 hex digits."""
+    explain_change: Callable[[str, int], str]
+    """Says what changed since n samples had a digest."""
+
+
+def joined_content(
+    of_rows: Callable[[int], str],
+    explain_rows: Callable[[str, int], str],
+    starts: NDArray[np.int64],
+    how: Concatenation,
+) -> JoinedContent:
+    """Make digests of samples out of those of their rows.
+
+    Samples are the same where their rows are, where they begin and end at the same rows, and where
+    the same gap is between them. As a sample at the end takes what fits of rows that are appended,
+    the last one may be another one then.
+
+    Parameters
+    ----------
+    of_rows
+        Digest of the first n rows, 16 hex digits.
+    explain_rows
+        Says what changed since n rows had a digest.
+    starts
+        What `joined_rows` found.
+    how
+        The longest sample and the gap.
+    """
+
+    @lru_cache(maxsize=16)
+    def borders(samples: int) -> int:
+        digest = blake2b(starts[: samples + 1].astype("<i8").tobytes(), digest_size=8)
+        digest.update(_microseconds(how.gap).to_bytes(8, "little"))
+        return int.from_bytes(digest.digest(), "little")
+
+    def fingerprint(samples: int) -> str:
+        return f"{int(of_rows(int(starts[samples])), 16) ^ borders(samples):016x}"
+
+    def explain_change(before: str, samples: int) -> str:
+        if samples >= len(starts):
+            return f"there were {samples} samples or more, and there are {len(starts) - 1}"
+        # Only where the borders are the same does this give the digest of rows back.
+        rows = f"{int(before, 16) ^ borders(samples):016x}"
+        return explain_rows(rows, int(starts[samples]))
+
+    return JoinedContent(fingerprint, explain_change)
 
 
 def _microseconds(seconds: float) -> int:
