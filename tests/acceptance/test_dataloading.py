@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile as sf
-from lhotse import CutSet, MonoCut, Recording
+from lhotse import AudioSource, CutSet, MonoCut, MultiCut, Recording
 from lhotse.cut import MixedCut
 
 import playhead
@@ -423,3 +423,25 @@ def test_a_cut_is_a_mono_cut(corpus):
         (cut, *_) = all_cuts({**corpus.flat(form), "batch_size": 2}, 1)
         assert isinstance(cut, MonoCut)
         assert cut.sampling_rate == 16000
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_channel_of_a_cut_of_several_files_is_chosen(tmp_path, mixed):
+    """The ready-made dataset chooses it as Lhotse's cuts do, whatever the cut is made of."""
+    sources = []
+    for channel in (0, 1):
+        path = tmp_path / f"{channel}.wav"
+        path.write_bytes(wav_bytes(1.0, seed=channel))
+        sources.append(AudioSource(type="file", channels=[channel], source=str(path)))
+    recording = Recording("two", sources, sampling_rate=16000, num_samples=16000, duration=1.0)
+    cut = MultiCut("two", 0, 1.0, channel=[0, 1], recording=recording)
+    if mixed:
+        cut = cut.pad(duration=1.5)
+    manifest = write_jsonl(tmp_path / "cuts.jsonl", [cut.to_dict()])
+    for channel in (0, 1):
+        config = {"cuts_path": str(manifest), "batch_size": 1, "channel_selector": channel}
+        (ours,) = batches(config)
+        (theirs,) = batches(config, dataset=Cuts())
+        np.testing.assert_array_equal(ours["audio"].numpy(), theirs["audio"][0])
+        expected = tone(1.0, seed=channel)[:, 0].astype(np.float32) / 32768
+        np.testing.assert_allclose(ours["audio"][0, :16000], expected, atol=1e-6)

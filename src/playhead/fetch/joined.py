@@ -40,6 +40,7 @@ def join_examples(members: Sequence[Example], how: Concatenation | None) -> Exam
         audio=None,
         place=first.place,
         custom=first.custom,
+        channel_selector=first.channel_selector,
         members=tuple(members),
         gap=how.gap,
     )

@@ -323,6 +323,7 @@ class Reader:
             example = reader.example(leaf, place, content, parts)
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
                 example.audio = None
+            example.channel_selector = leaf.options.channel_selector
             examples[at] = example
 
     def _add_lines(

@@ -54,7 +54,7 @@ def waveform(example: Example, sample_rate: int | None) -> tuple[NDArray[np.floa
     from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - same
 
     if cut is None:
-        cut = to_cut(example, sample_rate, {})
+        cut = to_cut(example, sample_rate, {}, example.channel_selector)
     try:
         with quick_audio_backend():
             samples: Any = cut.load_audio()

@@ -86,6 +86,8 @@ class Example:
     """A serialised Lhotse cut with absolute paths, where the row is one."""
     in_memory: Mapping[str, bytes] = field(default_factory=dict)
     """Bytes that the cut's data lie in, by the marker that `cut_data` has in their place."""
+    channel_selector: int | str | None = None
+    """The channel to keep of a cut, or the custom field that holds it; None keeps all."""
     members: tuple[Example, ...] = ()
     """The rows that were joined into it, where it is several."""
     gap: float = 0.0
