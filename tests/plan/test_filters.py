@@ -100,13 +100,15 @@ def test_a_status_that_is_not_said_is_kept_and_keep_names_another():
         ({"min_similarity": 0.25}, [1, 2]),
         ({"min_tps": 2.5}, [1, 2]),
         ({"max_tps": 2.5}, [0, 1]),
+        ({"min_duration_us": 4 * _S}, [1, 2]),
+        ({"max_duration_us": 4 * _S}, [0, 1]),
     ],
 )
 def test_bounds_are_inclusive(options, kept):
     found = [0.0, 0.25, 0.5]
     leaf = columns(
         "a",
-        [4 * _S] * 3,
+        [4 * _S - 1, 4 * _S, 4 * _S + 1],
         side=_sides(f={"cer": found, "similarity": found}, t={"tokens": [9, 10, 11]}),
     )
     plan = _plan(leaf, Shape(finite=True, fields="f", tokens="t", **options))

@@ -77,7 +77,7 @@ def test_parts_are_those_of_a_cut_of_lhotse():
         ]
 
 
-@pytest.mark.parametrize("rest", range(1, SHORTEST_PART_US))
+@pytest.mark.parametrize("rest", [1, 2, 62, 63, 500, SHORTEST_PART_US - 1])
 def test_no_part_is_shorter_than_a_sample(rest):
     """Lhotse makes a cut of zero samples of them, which no model can take."""
     assert number_of_parts(np.array([2 * _S + rest]), _S, _S).tolist() == [2]
@@ -98,6 +98,12 @@ def test_windows_lie_inside_what_truncation_keeps_and_are_padded_last():
     assert items.start.tolist() == [800_000, 1_800_000, 2_800_000, 0]
     assert items.span.tolist() == [_S, _S, 200_000, -1]
     assert items.length.tolist() == [_S, _S, 600_000, 600_000]
+
+
+def test_padding_gives_no_length_to_rows_that_have_none():
+    """Lifted to the padded length, rows of a leaf that is gone would be dealt out."""
+    items = reshaped(_items(-1, 0, 5), Shape(pad_us=3), None, None)
+    assert items.length.tolist() == [-1, 3, 5]
 
 
 def test_only_longer_rows_are_truncated():
