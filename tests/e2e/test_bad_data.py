@@ -12,10 +12,12 @@ import torch
 from lhotse.dataset.collation import collate_audio
 
 import playhead
+from playhead.blend import read_blend
 from playhead.cli import main
 from playhead.datasets import Ids
-from playhead.errors import AudioError
-from support.corpus import nemo_corpus, tarred_corpus, wav_bytes
+from playhead.errors import AudioError, ManifestError
+from playhead.index.build import build_packs
+from support.corpus import nemo_corpus, tarred_corpus, wav_bytes, write_jsonl, write_tar
 from support.damage import DAMAGE
 from support.handed_out import first, lines, resumed, take
 
@@ -273,6 +275,40 @@ def test_a_step_of_which_nothing_is_left_is_an_error_that_names_its_samples(
         resumed(wider, state)
     rest = [name for line in lines(wider) for name in line["ids"]]
     assert set(rest) == {_name(row) for row in range(12, 48)}
+
+
+@pytest.mark.parametrize("option", [{}, {"skip_missing_manifest_entries": True}])
+@pytest.mark.filterwarnings("ignore:.*skip_missing_manifest_entries")
+def test_members_without_a_row_are_passed_over_and_rows_without_a_member_are_named(
+    tmp_path: Path, option: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path / "cache"))
+    members = [(f"u{i}.wav", wav_bytes(0.2, 8000, seed=i)) for i in range(4)]
+    rows = [{"audio_filepath": f"u{i}.wav", "duration": 0.2, "text": ""} for i in (3, 1)]
+    tar = write_tar(tmp_path / "a.tar", members)
+    manifest = write_jsonl(tmp_path / "m.json", rows)
+    config = {
+        "manifest_filepath": str(manifest),
+        "tarred_audio_filepaths": str(tar),
+        "batch_size": 2,
+        "sample_rate": 8000,
+        "force_finite": True,
+        **option,
+    }
+    place = {"rank": 0, "world_size": 1}
+    loader = playhead.dataloader(config, **place)
+    assert [batch["ids"] for batch in loader] == [["u3.wav", "u1.wav"]]
+    (leaf,) = loader.report().leaves
+    assert leaf.dropped == {"tar member without a row": 2}
+    # The option hides no row whose audio is missing.
+    write_jsonl(manifest, [*rows, {"audio_filepath": "u9.wav", "duration": 0.2, "text": ""}])
+    with pytest.raises(ManifestError, match=r"u9\.wav.*a\.tar.*m\.json:3"):
+        playhead.dataloader(config, **place)
+    build_packs(read_blend(config).leaves, skip_bad_rows=True)
+    loader = playhead.dataloader(config, **place)
+    assert [batch["ids"] for batch in loader] == [["u3.wav", "u1.wav"]]
+    (leaf,) = loader.report().leaves
+    assert sum(leaf.dropped.values()) == 3
 
 
 def test_what_was_bad_is_excluded_from_the_next_window_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import torch
 
 from playhead.errors import AudioError, WorkerError
 from playhead.loader.stream import Stream, Workers
+from playhead.storage.retries import GaveUpError
 
 
 def double(number):
@@ -130,4 +132,34 @@ def test_a_dataset_that_raises_stop_iteration_does_not_end_the_data(num_workers)
     assert take(stream, 3) == [0, 1, 2]
     with pytest.raises(RuntimeError, match="raised StopIteration"):
         stream.next()
+    stream.close()
+
+
+def disk_fails_on_three(number):
+    if number == 3:
+        raise GaveUpError(errno.EIO, "Input/output error (tried 5 times)", "/data/a.wav")
+    return number
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_disk_that_failed_is_said_as_it_was(num_workers):
+    """Out of a worker, too, with the number of the error and without a remote traceback."""
+    stream = Stream(disk_fails_on_three, Workers(num_workers=num_workers))
+    stream.seek(lambda: iter(range(10)))
+    assert take(stream, 3) == [0, 1, 2]
+    with pytest.raises(GaveUpError) as caught:
+        stream.next()
+    assert (caught.value.errno, caught.value.filename) == (errno.EIO, "/data/a.wav")
+    assert str(caught.value) == "[Errno 5] Input/output error (tried 5 times): '/data/a.wav'"
+    stream.close()
+
+
+def test_a_batch_out_of_turn_is_made_here_and_moves_nothing():
+    stream = Stream(fail_on_three, Workers(num_workers=1))
+    stream.seek(lambda: iter(range(10)))
+    assert take(stream, 2) == [0, 1]
+    assert stream.make_here(7) == 7
+    with pytest.raises(AudioError, match="row 3"):
+        stream.make_here(3)
+    assert take(stream, 1) == [2]
     stream.close()
