@@ -454,3 +454,6 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path):
     write_table(path, columns, rows=3)
     assert example_of(leaf, path, 2).text == "other 2"
     assert example_of(leaf, path, 7).text == "other 7"
+    path.unlink()
+    with pytest.raises(SourceNotFoundError, match=r"t\.parquet"):
+        example_of(leaf, path, 7)

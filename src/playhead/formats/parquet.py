@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from playhead.errors import ManifestError, StaleIndexError
+from playhead.errors import ManifestError, SourceNotFoundError, StaleIndexError
 from playhead.formats.base import BadRowError, SourcePair, TableRow
 from playhead.formats.example import Audio, Example
 from playhead.formats.parquet_cache import UNPACKED, cache_name, open_unpacked, pick_rows
@@ -180,7 +180,12 @@ _layouts: OrderedDict[str, _Layout] = OrderedDict()
 
 
 def _layout_of(path: str) -> _Layout:
-    status = os.stat(path)  # noqa: PTH116 - paths are strings
+    try:
+        status = os.stat(path)  # noqa: PTH116 - paths are strings
+    except FileNotFoundError:
+        raise SourceNotFoundError(
+            "the file does not exist", where=path, fix="Restore it, or correct the path"
+        ) from None
     identity = (path, status.st_size, status.st_mtime_ns)
     layout = _layouts.get(path)
     if layout is None or layout.identity != identity:
