@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from playhead.plan import Batching, Shape, plan_window, resume
 from playhead.plan.effort import effective_one
 from playhead.plan.keyed import Purpose, key, text_word
+from playhead.plan.reshape import SHORTEST_PART_US
 from support.plans import columns, through_json
 
 __all__ = [
@@ -95,7 +96,8 @@ def expected_of_row(leaf, pass_, row, shape, seed):
         hop = shape.hop_us or shape.window_us
         parts = []
         at = 0
-        while not parts or (at + shape.window_us - hop < length and length - at >= 63):
+        least = SHORTEST_PART_US
+        while not parts or (at + shape.window_us - hop < length and length - at >= least):
             part = min(length - at, shape.window_us)
             parts.append((start + at, part, part))
             at += hop

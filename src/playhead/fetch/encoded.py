@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from playhead.tokens.texts import texts_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -30,38 +32,49 @@ def encode(examples: Sequence[Example], encoding: Encoding) -> None:
         example.tokens = encoding.encode(example)
 
 
-def encode_joined(
-    example: Example, members: Sequence[Example], encoding: Encoding
-) -> dict[str, Any]:
-    """Return the tokens of a sample that augmentation joined from several.
+def encode_joined(example: Example, members: Sequence[Example], encoding: Encoding) -> Example:
+    """Return a sample that augmentation joined from several with its tokens.
 
-    Without a prompt they are those of its members, one after another; with one, what the prompt
-    makes of the joined text.
+    Without a prompt they are those of its members, one after another, each in its language; with
+    one, what the prompt makes of the joined text.
+
+    Parameters
+    ----------
+    example
+        The joined sample.
+    members
+        What it was joined from, with their tokens.
+    encoding
+        What made them.
     """
+    joined = replace(example, cut_data=None, members=())
     if encoding.prompt_format is None:
-        return {"tokens": [token for member in members for token in member.tokens["tokens"]]}
-    return dict(encoding.encode(replace(example, cut_data=None, members=())))
+        tokens = [token for member in members for token in member.tokens["tokens"]]
+        joined.tokens = {"tokens": tokens}
+    else:
+        joined.tokens = encoding.encode(joined)
+    return joined
 
 
 def attach_tokens(cut: Cut, example: Example, encoding: Encoding) -> None:
     """Put tokens where datasets of NeMo look for them.
 
-    Without a prompt each supervision that has a text gets `tokens`, an int64 array; the one of
-    a cut whose supervisions were merged into it gets all of them. With a prompt the cut gets
-    `input_ids`, `context_ids`, `answer_ids` (int64 tensors) and `mask` (a bool tensor).
+    Without a prompt each supervision that has a text gets `tokens`, an int64 array. With a prompt
+    the cut gets `input_ids`, `context_ids`, `answer_ids` (int64 tensors) and `mask` (a bool
+    tensor).
 
     Parameters
     ----------
     cut
         The cut, after augmentation.
     example
-        The sample, with its tokens.
+        The sample, with its tokens; where its one text is the cut's, they are not made again.
     encoding
         What made them.
     """
     if encoding.prompt_format is None:
         owners = [one for one in _supervisions(cut) if one.text is not None]
-        if len(owners) == 1:
+        if len(owners) == 1 and [(owners[0].text, owners[0].language)] == texts_of(example):
             owners[0].tokens = np.array(example.tokens["tokens"], np.int64)
             return
         for one in owners:

@@ -287,7 +287,8 @@ class Fetcher:
 def _encode_joined(prepared: Prepared, examples: Sequence[Example], encoding: Encoding) -> None:
     for example, places in zip(*prepared, strict=True):
         if len(places) > 1:
-            example.tokens = encode_joined(example, [examples[at] for at in places], encoding)
+            members = [examples[at] for at in places]
+            example.tokens = encode_joined(example, members, encoding).tokens
 
 
 def _joined(
@@ -312,8 +313,13 @@ def _attach(
         example = examples[places[0]]
         if len(places) > 1:
             texts = [one.text for one in cut.supervisions if one.text is not None]
-            example = replace(example, text=" ".join(texts) if texts else None)
-            example.tokens = encode_joined(example, [examples[at] for at in places], encoding)
+            languages = [one.language for one in cut.supervisions if one.text is not None]
+            example = replace(
+                example,
+                text=" ".join(texts) if texts else None,
+                language=languages[0] if languages else None,
+            )
+            example = encode_joined(example, [examples[at] for at in places], encoding)
         attach_tokens(cut, example, encoding)
 
 

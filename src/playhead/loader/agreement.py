@@ -32,7 +32,8 @@ def agree_on_plan(planning: Planning, position: Position) -> None:
         for field in dataclasses.fields(settings)
     }
     state = {name: repr(value) for name, value in position.to_json().items()}
-    details = {"data": data, "options": options, "position": state}
+    beside = dict(planning.beside)
+    details = {"data": data, "options": options, "position": state, "beside": beside}
     digests = {name: _digest(part) for name, part in details.items()}
     check_agreement({**digests, "version": version("playhead")}, details)
 

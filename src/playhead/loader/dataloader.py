@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from playhead.blend import read_blend
@@ -105,21 +106,24 @@ def dataloader(
         encoding=encoding if needs_tokens(options) else None,
         fields=FieldFilter.from_options(options),
     )
-    planning = _planning(blend, packs, asked, topology.world_size)
+    noise = open_noise(options, data_blend_dir=data_blend_dir, command=index_command(config))
+    if noise is not None and topology.rank == 0:
+        for note in noise.notes:
+            warnings.warn(f"noise: {note}", stacklevel=2)
     spec = FetchSpec(
         leaves=blend.leaves,
         packs=tuple(pack.ref for pack in packs),
         sample_rate=options.sample_rate,
         info=options.info,
         augmentation=augmentation,
-        noise=open_noise(options, data_blend_dir=data_blend_dir, command=index_command(config)),
+        noise=noise,
         encoding=encoding,
         metadata_only=options.metadata_only,
         fault_tolerant=bool(options.fault_tolerant_audio_loading),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
     return Loader(
-        planning=planning,
+        planning=replace(_planning(blend, packs, asked, topology.world_size), beside=_beside(spec)),
         fetch=Fetcher(spec, SpeechToText() if dataset is None else dataset),
         topology=topology,
         workers=workers_of(options),
@@ -129,6 +133,16 @@ def dataloader(
         bad_samples=options.bad_samples,
         dropped=[pack.dropped for pack in packs],
     )
+
+
+def _beside(spec: FetchSpec) -> dict[str, str]:
+    """Digests of what samples are made with, for the comparison of ranks."""
+    noise = () if spec.noise is None else spec.noise.packs
+    return {
+        "augmentation": repr(spec.augmentation),
+        "noise": " ".join(pack.digest for pack in noise),
+        "tokenizer": "" if spec.encoding is None else spec.encoding.digest,
+    }
 
 
 def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size: int) -> Planning:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from playhead.errors import PositionError
 from playhead.plan import count_steps, plan_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from playhead.loader.ranks import Topology
     from playhead.plan import Batching, LeafColumns, MicroBatch, Position, Shape, WindowPlan
@@ -39,6 +39,8 @@ class Planning:
     """What new windows are drawn with."""
     batching: Batching
     """What new windows are cut with."""
+    beside: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Digests of what batches depend on and the plan does not, such as noise, by name."""
 
     def window(self, position: Position) -> WindowPlan:
         """The plan of the window that `position` lies in."""

@@ -21,10 +21,10 @@ SPEEDS = (900, 1000, 1100)
 """Speeds that are chosen from, in thousandths."""
 _SAME_SPEED = 1000
 
-SHORTEST_PART_US = 63
+SHORTEST_PART_US = 1000
 """What is left of a row after its last whole window is a part of its own from here on (µs).
 
-That is half a sample at 8 kHz: rounded to samples, a shorter part would be none.
+Half a sample at 8 kHz would do for counting; resampled, so short a part may have none left.
 """
 
 

@@ -92,8 +92,8 @@ def _check_concatenation(augmentation: Augmentation) -> None:
     if find_spec("pyloudnorm") is None:
         raise MissingExtraError(
             f"`db_norm` is {target} and `concatenate_samples` is on, which needs pyloudnorm",
-            fix="Run `pip install pyloudnorm`, or write db_norm: null to leave the loudness as it"
-            " is",
+            fix="Run `pip install playhead[augment]`, or write db_norm: null to leave the loudness"
+            " as it is",
         )
 
 
