@@ -176,3 +176,54 @@ def test_what_a_sample_costs(tmp_path, monkeypatch):
     assert len(opened) == len(reads) == 8
     rows = batch["audio"].numpy()
     assert all(np.shares_memory(out, rows[i]) for i, out in enumerate(reads))
+
+
+def tokenized(tokens):
+    data = wav_bytes(0.1)
+    examples = [
+        Example(
+            id=f"u{i}",
+            text=None,
+            language=None,
+            audio=Audio(source=data, duration=0.1),
+            place=PLACE,
+            tokens=one,
+        )
+        for i, one in enumerate(tokens)
+    ]
+    return SpeechToText().collate(
+        examples, sample_rate=16000, sample_keys=np.zeros(len(examples), np.uint64)
+    )
+
+
+def test_tokens_are_padded():
+    batch = tokenized([{"tokens": [5, 6, 7]}, {"tokens": []}, {"tokens": [8]}])
+    assert batch["tokens"].tolist() == [[5, 6, 7], [0, 0, 0], [8, 0, 0]]
+    assert batch["token_lens"].tolist() == [3, 0, 1]
+    assert batch["tokens"].dtype == batch["token_lens"].dtype == torch.int64
+    empty = tokenized([{"tokens": []}] * 2)
+    assert empty["tokens"].shape == (2, 0)
+
+
+def test_what_a_prompt_makes_is_padded():
+    prompts = [
+        {
+            "input_ids": [1, 2, 3],
+            "context_ids": [1],
+            "answer_ids": [2, 3],
+            "mask": [False, True, True],
+        },
+        {"input_ids": [4, 5], "context_ids": [4, 5], "answer_ids": [], "mask": [False, False]},
+    ]
+    batch = tokenized(prompts)
+    assert batch["input_ids"].tolist() == [[1, 2, 3], [4, 5, 0]]
+    assert batch["context_ids"].tolist() == [[1, 0], [4, 5]]
+    assert batch["answer_ids"].tolist() == [[2, 3], [0, 0]]
+    assert batch["mask"].tolist() == [[False, True, True], [False, False, False]]
+    assert batch["mask"].dtype == torch.bool
+    assert [batch[f"{name}_lens"].tolist() for name in ("input", "context", "answer")] == [
+        [3, 2],
+        [1, 2],
+        [2, 0],
+    ]
+    assert "tokens" not in batch

@@ -3,26 +3,29 @@ from __future__ import annotations
 import pickle
 import random
 import sys
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import soundfile as sf
 import torch
+from lhotse import CutSet, Recording, SupervisionSegment
 from lhotse.dataset import UnsupervisedWaveformDataset
 from lhotse.dataset.collation import collate_audio
 from lhotse.dataset.input_strategies import AudioSamples
 from torch.utils.data import DataLoader, Dataset
 
+from playhead.config import Options
 from playhead.datasets import Ids, SpeechToText
 from playhead.errors import AudioError, ConfigError
 from playhead.fetch import BatchInfo, Fetcher
+from playhead.fetch.augment import Augmentation
+from playhead.fetch.bad import without
 from playhead.paths import expand
-
-if TYPE_CHECKING:
-    from lhotse import CutSet
+from playhead.tokens.encoding import Encoding
+from playhead.tokens.tokenizer import load_tokenizer
 from support.corpus import nemo_corpus, tarred_corpus
 from support.fetching import leaf_of, micro_batch, spec_of
+from support.token_models import ByLanguage, Words
 
 DURATIONS = [0.3, 0.2, 0.25, 0.4, 0.35, 0.1]
 
@@ -240,3 +243,128 @@ def test_workers_make_the_same_batches(spec, dataset, start, workers):
         assert made["ids"] == batch["ids"]
         assert torch.equal(made["audio"], batch["audio"])
         assert torch.equal(made["audio_lens"], batch["audio_lens"])
+
+
+class Tokens(Dataset):
+    """What datasets of NeMo look at."""
+
+    def __getitem__(self, cuts: CutSet):
+        return {
+            "ids": [cut.id for cut in cuts],
+            "tokens": [
+                [one.tokens.tolist() for one in cut.supervisions if one.has_custom("tokens")]
+                for cut in cuts
+            ],
+            "prompt": [
+                {
+                    name: getattr(cut, name)
+                    for name in ("input_ids", "context_ids", "answer_ids", "mask")
+                    if cut.has_custom(name)
+                }
+                for cut in cuts
+            ],
+        }
+
+
+WORDS = Encoding(load_tokenizer(Words()))
+PROMPT = Encoding(load_tokenizer(Words()), "plain")
+
+
+def test_supervisions_have_their_tokens(leaves, folder):
+    spec = spec_of(leaves, folder, sample_rate=16000, encoding=WORDS)
+    batch = Fetcher(spec, Tokens())(micro_batch([3, 0], [0, 1]))
+    assert batch["tokens"] == [[[3, 1]], [[3, 1]]]
+    assert batch["prompt"] == [{}, {}]
+
+
+def test_each_supervision_of_a_cut_has_its_own_tokens(tmp_path):
+    path = tmp_path / "a.wav"
+    sf.write(path, np.zeros(16000), 16000)
+    cut = Recording.from_file(path).to_cut()
+    cut.supervisions = [
+        SupervisionSegment("s0", cut.recording_id, 0, 0.4, text="we", language="en"),
+        SupervisionSegment("s1", cut.recording_id, 0.3, 0.1),
+        SupervisionSegment("s2", cut.recording_id, 0.5, 0.4, text="wir sind", language="de"),
+    ]
+    mixed = cut.append(cut).with_id("mixed")
+    CutSet([cut, mixed]).to_file(tmp_path / "cuts.jsonl")
+    leaf = leaf_of("lhotse", cuts=tmp_path / "cuts.jsonl")
+    by_language = Encoding(load_tokenizer(ByLanguage()))
+    spec = spec_of([leaf], tmp_path, sample_rate=16000, encoding=by_language)
+    batch = Fetcher(spec, Tokens())(micro_batch([0, 1]))
+    assert batch["tokens"] == [[[2], [103, 104]], [[2], [103, 104]] * 2]
+
+
+def test_with_a_prompt_cuts_have_what_it_makes(leaves, folder):
+    spec = spec_of(leaves, folder, sample_rate=16000, encoding=PROMPT)
+    batch = Fetcher(spec, Tokens())(micro_batch([3, 0], [0, 1]))
+    for found in batch["prompt"]:
+        assert found["input_ids"].dtype == torch.int64
+        assert found["mask"].dtype == torch.bool
+        assert found["answer_ids"].tolist() == [3, 1]
+    assert batch["tokens"] == [[], []]
+
+
+def joining(**options):
+    """Samples of a batch become few long ones."""
+    config = Options(
+        sample_rate=16000,
+        concatenate_samples=True,
+        concatenate_duration_factor=10.0,
+        db_norm=None,
+        **options,
+    )
+    return Augmentation.from_options(config)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("encoding", [WORDS, PROMPT])
+def test_joined_samples_have_the_tokens_of_all(leaves, folder, merge, encoding):
+    augmentation = joining(concatenate_merge_supervisions=merge)
+    spec = spec_of(
+        leaves, folder, sample_rate=16000, info=True, encoding=encoding, augmentation=augmentation
+    )
+    asked = micro_batch([3, 0, 1], [0, 1, 0], repeated=[False, True, False])
+    batch = Fetcher(spec, Tokens())(asked)
+    assert len(batch["ids"]) == 1
+    assert batch["playhead"].repeated == [True]
+    if encoding is WORDS:
+        assert batch["tokens"] == [[[3, 1, 3, 1, 3, 1]] if merge else [[3, 1]] * 3]
+    else:
+        assert batch["prompt"][0]["answer_ids"].tolist() == [3, 1] * 3
+
+    ours = Fetcher(spec, SpeechToText())(asked)
+    assert ours["ids"] == batch["ids"]
+    assert ours["playhead"].repeated == [True]
+    assert ours["audio"].shape == (1, 16000 * 9 // 10 + 2 * 1600)
+    name = "tokens" if encoding is WORDS else "answer_ids"
+    assert ours[name].tolist() == [[3, 1] * 3]
+
+
+def test_bad_audio_under_augmentation_is_left_out_too(tmp_path):
+    manifest = nemo_corpus(tmp_path, DURATIONS)
+    (tmp_path / "wav/utt00002.wav").write_bytes(b"no audio")
+    augmentation = joining()
+    spec = spec_of(
+        [leaf_of("nemo", manifest=manifest, tags={"kind": "plain"})],
+        tmp_path,
+        sample_rate=16000,
+        info=True,
+        augmentation=augmentation,
+        fault_tolerant=True,
+    )
+    for dataset in (SpeechToText, Recognition):
+        asked = micro_batch([3, 2, 1])
+        made = Fetcher(spec, dataset())(asked)
+        expected = Fetcher(spec, dataset())(without(asked, [1]))
+        assert made.places == (1,)
+        assert made.batch["ids"] == expected["ids"]
+        name = "audio" if dataset is SpeechToText else "inputs"
+        assert torch.equal(made.batch[name], expected[name])
+        assert (made.batch["playhead"].dropped, made.batch["playhead"].repeated) == (1, [False])
+
+
+def test_datasets_without_audio_are_not_augmented(leaves, folder):
+    spec = spec_of(leaves, folder, sample_rate=16000, augmentation=joining(), encoding=WORDS)
+    batch = Fetcher(spec, Ids())(micro_batch([3, 0, 1]))
+    assert batch["ids"] == [f"wav/utt0000{i}.wav" for i in (3, 0, 1)]
