@@ -6,8 +6,17 @@ PEER := .venv-peer
 READY := $(VENV)/.ready
 # Tests compare with Lhotse 2 where this environment exists; `make peer` makes it.
 export PLAYHEAD_PEER_PYTHON ?= $(abspath $(PEER)/bin/python)
+# And with NeMo's own dataloader where that exists; `make peer-nemo` makes it.
+NEMO := .venv-nemo
+export PLAYHEAD_NEMO_PYTHON ?= $(abspath $(NEMO)/bin/python)
+# What NeMo's dataloader imports, directly or not; all that NeMo requires is far more.
+NEMO_NEEDS := lhotse==2.0.0a7 torchdata soundfile omegaconf 'lightning<=2.4.0,>2.2.1' hydra-core \
+	braceexpand sentencepiece orjson aistore smart-open wrapt text-unidecode fsspec \
+	huggingface_hub einops pandas pyarrow scipy transformers onnx nv_one_logger_core \
+	nv_one_logger_training_telemetry nv_one_logger_pytorch_lightning_integration tensorboard \
+	torchmetrics librosa kaldialign sacrebleu whisper_normalizer datasets webdataset
 
-.PHONY: demo test test-all lint format bench docs peer clean
+.PHONY: demo test test-all lint format bench docs peer peer-nemo clean
 
 demo: $(READY)
 	$(BIN)/playhead demo
@@ -15,7 +24,8 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# All of it, and once more on Lhotse 2 what touches Lhotse.
+# All of it, and once more on Lhotse 2 what touches Lhotse. It does not make the environment of NeMo,
+# which cannot be had everywhere: the tests that need it are skipped.
 test-all: $(READY) $(PEER)/.with-playhead
 	PLAYHEAD_HYPOTHESIS=all $(BIN)/python -m pytest -n 2
 	$(PEER)/bin/python -m pytest -n 2 tests/fetch tests/formats tests/test_datasets.py
@@ -38,6 +48,8 @@ docs: $(READY)
 
 peer: $(PEER)/.ready
 
+peer-nemo: $(NEMO)/.ready
+
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
@@ -50,10 +62,17 @@ $(PEER)/.ready: constraints.txt
 	$(PEER)/bin/python -m pip install --quiet lhotse==2.0.0a7 torchdata soundfile orjson
 	touch $@
 
+$(NEMO)/.ready: constraints.txt
+	test -x $(NEMO)/bin/python || $(PYTHON) -m venv $(NEMO)
+	$(NEMO)/bin/python -m pip install --quiet torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	$(NEMO)/bin/python -m pip install --quiet $(NEMO_NEEDS)
+	$(NEMO)/bin/python -m pip install --quiet --no-deps nemo-toolkit==3.0.0
+	touch $@
+
 $(PEER)/.with-playhead: $(PEER)/.ready pyproject.toml
 	grep -v '^lhotse==' constraints.txt > $(PEER)/constraints.txt
 	$(PEER)/bin/python -m pip install --quiet --constraint $(PEER)/constraints.txt --editable '.[test]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEER) site demo-run bench-results.json
+	rm -rf $(VENV) $(PEER) $(NEMO) site demo-run bench-results.json

@@ -1,0 +1,279 @@
+"""Configs that NeMo and Playhead both read, and how their answers may differ."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support.ten_cuts import Corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Facts = dict[str, Any]
+
+# Stands for the folder of the corpora, which is known when the tests run.
+ROOT = "/ROOT"
+TARRED = frozenset({"manifest_origin", "tar_origin"})
+SHAR = frozenset({"shard_origin", "shar_epoch"})
+
+
+def same(facts: Facts) -> list[Facts]:
+    return [facts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One config, and what NeMo makes of each sample of ours."""
+
+    config: dict[str, Any]
+    tokenizer: str | dict[str, str] | None = None
+    expected: Callable[[Facts], list[Facts]] = same
+    """From what Playhead gives of a sample to what NeMo gives of it."""
+    provenance: frozenset[str] = frozenset()
+    """Fields that NeMo adds to say where a cut is from."""
+
+    def below(self, root: Path) -> dict[str, Any]:
+        """The config and the tokenizer, with the folder of the corpora in them."""
+        data = {"config": self.config, "tokenizer": self.tokenizer}
+        return json.loads(json.dumps(data).replace(ROOT, str(root)))
+
+
+def of_plain_rows(facts: Facts) -> list[Facts]:
+    """NeMo calls a sample by its file's stem alone."""
+    name, stretch = re.fullmatch(r"(.*?)((?:-\d{6}-\d{6})?)", facts["id"]).groups()
+    return [{**facts, "id": Path(name).stem + stretch}]
+
+
+def of_rows_with_rates(facts: Facts) -> list[Facts]:
+    """NeMo calls such a sample by its whole path, and does not keep the rate in `custom`."""
+    custom = {key: value for key, value in facts["custom"].items() if key != "sampling_rate"}
+    return [{**facts, "id": f"{ROOT}/rows/{facts['id']}", "custom": custom}]
+
+
+def of_members(facts: Facts) -> list[Facts]:
+    """NeMo calls a stretch by its member, begins it at 0 and keeps `offset` in `custom`."""
+    name = re.sub(r"-\d{6}-\d{6}$", "", facts["id"])
+    custom = dict(facts["custom"])
+    if name != facts["id"]:
+        custom["offset"] = facts["start"]
+    name = re.sub(r"-sub\d+(\.\w+)?$", r"\1", name)
+    return [{**facts, "id": name, "start": 0.0, "custom": custom}]
+
+
+def of_blends(facts: Facts) -> list[Facts]:
+    """In NeMo the tags of the outer group win."""
+    if facts["custom"].get("level") == "inner":
+        facts = {**facts, "custom": {**facts["custom"], "level": "outer"}}
+    return of_plain_rows(facts) if facts["id"].endswith(".wav") else [facts]
+
+
+def corpus_in(name: str) -> Corpus:
+    """Where `support.ten_cuts.make` puts its files."""
+    folder = Path(ROOT) / name
+    return Corpus(
+        folder=folder,
+        cuts=folder / "cuts.jsonl",
+        manifest=folder / "manifest.json",
+        aggregate=folder / "tarred_audio_manifest.json",
+        manifests=str(folder / "manifest__OP_0..1_CL_.json"),
+        tars=str(folder / "audio__OP_0..1_CL_.tar"),
+        shar=folder / "shar",
+    )
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "truncated": {"truncate_duration": 0.5, "truncate_offset_type": "start"},
+    "truncated at the end": {"truncate_duration": 0.5, "truncate_offset_type": "end"},
+    "windows": {"cut_into_windows_duration": 0.5},
+    "overlapping windows": {
+        "cut_into_windows_duration": 0.6,
+        "cut_into_windows_hop": 0.25,
+        "keep_excessive_supervisions": False,
+    },
+    "padded": {"pad_min_duration": 1.0},
+    "padded on the left": {"pad_min_duration": 1.0, "pad_direction": "left"},
+    "padded on both sides": {"pad_min_duration": 1.0, "pad_direction": "both"},
+    "lengths": {"min_duration": 0.7, "max_duration": 1.3},
+    "all of these": {
+        "truncate_duration": 1.2,
+        "truncate_offset_type": "start",
+        "cut_into_windows_duration": 0.5,
+        "pad_min_duration": 0.4,
+        "min_duration": 0.3,
+    },
+    "resampled": {"sample_rate": 8000},
+}
+
+
+def of_forms() -> dict[str, Case]:
+    """Ten cuts in every form, with what each option makes of them, and with two channels."""
+    ten, two = corpus_in("ten"), corpus_in("two")
+    rules = {"nemo": of_plain_rows, "tarred": of_members, "aggregate": of_members}
+    added = {"tarred": TARRED, "aggregate": TARRED, "shar": SHAR}
+    cases = {}
+    for form in ("cuts", "nemo", "tarred", "aggregate", "shar"):
+        how = {"expected": rules.get(form, same), "provenance": added.get(form, frozenset())}
+        for name, change in CHANGES.items():
+            if not change or form in ("cuts", "tarred"):
+                cases[f"{form}, {name}"] = Case(config={**ten.flat(form), **change}, **how)
+        for channel in (None, 0, 1):
+            config = {**two.flat(form), "channel_selector": channel}
+            cases[f"{form}, channel {channel}"] = Case(config=config, **how)
+    return cases
+
+
+def of_rows() -> dict[str, Case]:
+    """Rows of NeMo manifests, plain and in tars."""
+    rows = {"manifest_filepath": f"{ROOT}/rows/rows.json"}
+    members = {
+        "manifest_filepath": f"{ROOT}/members/manifest__OP_0..1_CL_.json",
+        "tarred_audio_filepaths": f"{ROOT}/members/audio__OP_0..1_CL_.tar",
+    }
+    once = {**members, "manifest_filepath": f"{ROOT}/members/all.json"}
+    buckets = {
+        "manifest_filepath": [[f"{ROOT}/members/manifest_{n}.json"] for n in (0, 1)],
+        "tarred_audio_filepaths": [[f"{ROOT}/members/audio_{n}.tar"] for n in (0, 1)],
+    }
+    rounded = {
+        "manifest_filepath": f"{ROOT}/rounded/manifest_0.json",
+        "tarred_audio_filepaths": f"{ROOT}/rounded/audio_0.tar",
+    }
+    rates = {"manifest_filepath": f"{ROOT}/rows/rates.json"}
+    tarred: dict[str, Any] = {"expected": of_members, "provenance": TARRED}
+    return {
+        "rows": Case(config=rows, expected=of_plain_rows),
+        "rows, other fields": Case(
+            config={**rows, "text_field": "note", "lang_field": "text"}, expected=of_plain_rows
+        ),
+        "rows that say their rate": Case(config=rates, expected=of_rows_with_rates),
+        "members": Case(config=members, **tarred),
+        "members, one manifest": Case(config=once, **tarred),
+        "members, buckets": Case(config=buckets, **tarred),
+        "members, lengths rounded": Case(config=rounded, **tarred),
+    }
+
+
+def of_lhotse() -> dict[str, Case]:
+    """Cuts and Shars with all that they can hold."""
+    cuts = {"cuts_path": f"{ROOT}/rich/rich.jsonl"}
+    folder = f"{ROOT}/shars"
+    fields = {
+        "cuts": f"{ROOT}/ten/shar/cuts._OP_000000..000001_CL_.jsonl.gz",
+        "recording": f"{ROOT}/ten/shar/recording._OP_000000..000001_CL_.tar",
+        "wer": f"{folder}/wer._OP_0..1_CL_.jsonl",
+    }
+    two = [f"{folder}/shar", f"{folder}/other"]
+    weighted = [[two[0], 3], [two[1], 0.5]]
+    return {
+        "rich cuts": Case(config=cuts),
+        "rich cuts, another status": Case(config={**cuts, "keep": "fail"}),
+        "rich cuts, error rate": Case(config={**cuts, "max_cer": 0.4}),
+        "rich cuts, similarity": Case(config={**cuts, "min_context_speaker_similarity": 0.4}),
+        "rich shar": Case(config={"shar_path": two[0]}, provenance=SHAR),
+        "shar by fields": Case(config={"shar_path": fields}, provenance=SHAR),
+        "shar folders": Case(config={"shar_path": two}, provenance=SHAR),
+        "weighted shar folders": Case(config={"shar_path": weighted}, provenance=SHAR),
+    }
+
+
+def of_tables() -> dict[str, Case]:
+    """Parquet files."""
+    return {
+        f"parquet, {name}": Case(
+            config={
+                "input_cfg": [
+                    {"type": "parquet", "manifest_filepath": f"{ROOT}/tables/{name}.parquet"}
+                ]
+            }
+        )
+        for name in ("bytes", "struct", "nameless")
+    }
+
+
+BLEND: list[dict[str, Any]] = [
+    {
+        "type": "group",
+        "weight": 0.3,
+        "tags": {"task": "asr", "level": "outer"},
+        "input_cfg": [
+            {
+                "type": "lhotse",
+                "cuts_path": f"{ROOT}/ten/cuts.jsonl",
+                "weight": 2,
+                "tags": {"origin": "cuts", "list": [1, {"a": None}]},
+            },
+            {
+                "type": "group",
+                "weight": 1,
+                "tags": {"level": "inner"},
+                "input_cfg": [
+                    {"type": "nemo", "manifest_filepath": f"{ROOT}/ten/manifest.json"},
+                ],
+            },
+        ],
+    },
+    {
+        "type": "lhotse",
+        "cuts_path": f"{ROOT}/two/cuts.jsonl",
+        "weight": 1.5,
+        "tags": {"text": "a tag", "lang": "xx"},
+    },
+]
+
+
+def of_mixtures() -> dict[str, Case]:
+    """Blends with groups, weights and tags."""
+    mixed = [
+        {"type": "nemo_tarred", **corpus_in("ten").flat("tarred"), "weight": 0.7},
+        {"type": "parquet", "manifest_filepath": f"{ROOT}/tables/bytes.parquet", "weight": 0.3},
+    ]
+    return {
+        "a blend": Case(config={"input_cfg": BLEND}, expected=of_blends),
+        "a blend of tars and tables": Case(config={"input_cfg": mixed}, provenance=TARRED),
+    }
+
+
+def of_tokens() -> dict[str, Case]:
+    """Tokens of texts, filters on them, and prompts."""
+    first, second, bare = (
+        {"manifest_filepath": f"{ROOT}/spoken/{name}.json"}
+        for name in ("spoken", "spoken2", "spoken3")
+    )
+    english, special = f"{ROOT}/spoken/en.model", f"{ROOT}/spoken/special.model"
+    both = {"en": english, "de": f"{ROOT}/spoken/de.model"}
+    several = {"spl_tokens": special, **both}
+    windows = {"cut_into_windows_duration": 0.4, "max_tps": 60.0}
+    canary, canary2 = {"prompt_format": "canary"}, {"prompt_format": "canary2"}
+    cases: dict[str, tuple[dict[str, Any], str | dict[str, str]]] = {
+        "tokens": (first, english),
+        "tokens by language": (first, both),
+        "tokens, at most 20 a second": ({**first, "max_tps": 20.0}, english),
+        "tokens, at least 30 a second": ({**first, "min_tps": 30}, english),
+        "tokens of windows": ({**first, **windows}, english),
+        "not tokenized": ({**first, "pretokenize": False}, english),
+        "canary": ({**first, **canary}, special),
+        "canary by language": ({**first, **canary}, several),
+        "canary2": ({**second, **canary2}, special),
+        "canary2 by language": ({**second, **canary2}, several),
+        "canary2, no fields": ({**bare, **canary2}, several),
+        "canary2, at most 25 a second": ({**second, **canary2, "max_tps": 25.0}, several),
+    }
+    return {
+        name: Case(config=config, tokenizer=tokenizer, expected=of_plain_rows)
+        for name, (config, tokenizer) in cases.items()
+    }
+
+
+CASES: dict[str, Case] = {
+    **of_forms(),
+    **of_rows(),
+    **of_lhotse(),
+    **of_tables(),
+    **of_mixtures(),
+    **of_tokens(),
+}

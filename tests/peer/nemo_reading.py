@@ -1,0 +1,144 @@
+"""What NeMo's own dataloader reads, as JSON lines; run by a Python that has NeMo.
+
+`python nemo_reading.py CASES.json OUT.jsonl` reads a list of `{"name", "config", "tokenizer"}` and
+writes a line for every cut: `{"case", "cut"}`, or `{"case", "error"}` where NeMo refuses it.
+`facts_of` is what both sides say of a cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """What JSON can say of a value of `custom`."""
+    if hasattr(value, "sampling_rate") and hasattr(value, "sources"):
+        return ["recording", value.sampling_rate, digest_of(value.load_audio())]
+    if hasattr(value, "storage_type") or hasattr(value, "array"):
+        return ["array", digest_of(value.load().astype(np.float64))]
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(one) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+def digest_of(samples: Any) -> str:
+    samples = np.ascontiguousarray(samples)
+    return hashlib.sha256(
+        f"{samples.dtype}{samples.shape}".encode() + samples.tobytes()
+    ).hexdigest()
+
+
+def numbers(value: Any) -> list[int] | None:
+    return None if value is None else [int(one) for one in value]
+
+
+def facts_of(cut: Any) -> dict[str, Any]:
+    """All that is compared of a cut; `peak` and `num_samples` only help to see what differs."""
+    tracks = getattr(cut, "tracks", None)
+    inner = [track.cut for track in tracks] if tracks else [cut]
+    custom: dict[str, Any] = {}
+    for one in inner:
+        custom.update(getattr(one, "custom", None) or {})
+    attributes = {
+        name: numbers(custom.pop(name, getattr(cut, name, None)))
+        for name in ("input_ids", "context_ids", "answer_ids", "mask")
+    }
+    audio = cut.load_audio().astype(np.float32)
+    said = []
+    for one in cut.supervisions:
+        own = dict(one.custom or {})
+        said.append(
+            {
+                "start": round(one.start, 6),
+                "duration": round(one.duration, 6),
+                "text": one.text,
+                "language": one.language,
+                "speaker": one.speaker,
+                "tokens": numbers(own.pop("tokens", None)),
+                "custom": plain(own),
+            }
+        )
+    return {
+        "id": cut.id,
+        "start": None if tracks else round(cut.start, 6),
+        "duration": round(cut.duration, 6),
+        "sampling_rate": cut.sampling_rate,
+        "num_channels": cut.num_channels,
+        "num_samples": audio.shape[-1],
+        "supervisions": said,
+        "custom": plain(custom),
+        **attributes,
+        "peak": round(float(np.abs(audio).max()), 5),
+        "audio": digest_of(audio),
+    }
+
+
+class Cuts:
+    """A dataset that hands the cuts themselves over."""
+
+    def __getitem__(self, cuts: Any) -> list[Any]:
+        return list(cuts)
+
+
+def tokenizer_of(spec: Any) -> Any:
+    """NeMo's own tokenizer of a path, or of languages and paths."""
+    from nemo.collections.common.tokenizers.aggregate_tokenizer import AggregateTokenizer
+    from nemo.collections.common.tokenizers.canary_tokenizer import CanaryTokenizer
+    from nemo.collections.common.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+
+    if spec is None:
+        return None
+    if isinstance(spec, str):
+        return SentencePieceTokenizer(spec)
+    kind = CanaryTokenizer if "spl_tokens" in spec else AggregateTokenizer
+    return kind({language: SentencePieceTokenizer(path) for language, path in spec.items()})
+
+
+def read(case: dict[str, Any]) -> list[dict[str, Any]]:
+    from nemo.collections.common.data.lhotse.dataloader import get_lhotse_dataloader_from_config
+    from omegaconf import OmegaConf
+
+    settings = {
+        "force_finite": True,
+        "shuffle": False,
+        "seed": 0,
+        "shard_seed": 0,
+        "num_workers": 0,
+        "batch_size": 4,
+        **case["config"],
+    }
+    loader = get_lhotse_dataloader_from_config(
+        OmegaConf.create(settings),
+        global_rank=0,
+        world_size=1,
+        dataset=Cuts(),
+        tokenizer=tokenizer_of(case.get("tokenizer")),
+    )
+    return [facts_of(cut) for batch in loader for cut in batch]
+
+
+def main(cases: Path, out: Path) -> None:
+    with out.open("w") as lines:
+        for case in json.loads(cases.read_text()):
+            try:
+                found = [{"case": case["name"], "cut": facts} for facts in read(case)]
+            except Exception as error:  # noqa: BLE001 - what NeMo refuses is an answer too
+                traceback.print_exc()
+                found = [{"case": case["name"], "error": f"{type(error).__name__}: {error}"}]
+            for line in found or [{"case": case["name"], "cut": None}]:
+                lines.write(json.dumps(line) + "\n")
+            lines.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
