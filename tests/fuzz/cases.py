@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import json
 import os
@@ -129,10 +130,10 @@ class Bench:
             now = (self.folder / path).read_bytes()
             # A file that holds nothing else may have become longer.
             now = now if size == len(self.files[path]) else now[offset : offset + size]
-            if now != self.files[path][offset : offset + size]:
-                audio = heard(now, start, seconds)
-                sample = Sample(sample.id, sample.text, audio, sample.tokens)
-            found.append(sample)
+            if now == self.files[path][offset : offset + size]:
+                found.append(sample)
+            else:
+                found.append(dataclasses.replace(sample, audio=heard(now, start, seconds)))
         return found
 
 
@@ -327,12 +328,12 @@ def tokenizer(bench: Bench) -> str:
 
 def blend(bench: Bench) -> str:
     """A blend is damaged: it is refused, or it names other data or options, and no wrong ones."""
-    entries = bench.config.pop("input_cfg", None) or [{"type": _TYPES[bench.corpus.name], **bench.config}]
+    entry = {"type": _TYPES[bench.corpus.name], **bench.config}
     path = bench.folder / "blend.yaml"
     lines = ["batch_size: 2", "seed: 1", "input_cfg:"]
-    for entry in entries:
-        lines += [f"  {'-' if not n else ' '} {key}: {json.dumps(value)}" for n, (key, value) in enumerate(entry.items())]
-        lines += ["    weight: 0.5", "    tags: {lang: en, task: asr}"]
+    for number, (key, value) in enumerate(entry.items()):
+        lines.append(f"  {' ' if number else '-'} {key}: {json.dumps(value)}")
+    lines += ["    weight: 0.5", "    tags: {lang: en, task: asr}"]
     path.write_text("\n".join([*lines, "min_duration: 0.01", "max_duration: 20.0", ""]))
     bench.harm(path, when="before it is read")
 

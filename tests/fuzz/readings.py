@@ -61,10 +61,9 @@ def opened(config: dict[str, Any], **options: Any) -> playhead.Loader:
 def read(loader: playhead.Loader) -> Reading:
     """All that a loader of one pass hands out, each sample once."""
     samples: list[Sample] = []
-    skipped = batches = 0
-    for batch in loader:
-        batches += 1
-        assert batches < _MOST_BATCHES, "the pass does not end"
+    skipped = 0
+    for number, batch in enumerate(loader):
+        assert number < _MOST_BATCHES, "the pass does not end"
         info = batch["playhead"]
         skipped += info.dropped
         samples += [

@@ -145,14 +145,12 @@ def test_flipped_bytes_are_an_error_or_leave_the_tables_whole(pack: LeafPack):
 
 
 def test_a_damaged_table_of_files_is_an_error_too(pack: LeafPack):
-    """It is read later than the rest of the pack."""
     data, table = Path(pack.path).read_bytes(), pack._pack._shards
 
     def is_refused(at: int) -> bool:
         path = damaged(pack, lambda _: data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
-        opened = open_pack(path)
         try:
-            uris = opened.shards.uris
+            uris = open_pack(path).shards.uris
         except IndexFileError as error:
             return "other.idxpack" in str(error)
         assert all(isinstance(uri, str) for uri in uris)

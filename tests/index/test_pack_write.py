@@ -49,15 +49,17 @@ def entry(rows: int, *, embedded: bool) -> LeafEntry:
         start=0,
         num_rows=rows,
         shard_start=0,
-        num_shards=0,
+        num_shards=99,
         manifests=[],
         embedded=embedded,
+        statuses=["pass"] * 99,
     )
 
 
-def no_shards() -> ShardTable:
-    none = np.zeros(0, np.int64)
-    return ShardTable(pa.array([], pa.string()), none, none, none, pa.array([], pa.string()))
+def some_shards() -> ShardTable:
+    sizes = np.full(99, 1000, np.int64)
+    names = pa.array(["shard"] * 99)
+    return ShardTable(names, sizes, sizes, sizes, pa.nulls(99, pa.string()))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5000])
@@ -69,7 +71,7 @@ def test_what_was_spooled_is_read(tmp_path: Path, rows: int, embed: bool):
     path = tmp_path / "a.idxpack"
     with closing(ColumnSpool(tmp_path, embed=embed, with_parts=False)) as spool:
         spool.append(block, texts if embed else None)
-        write_pack(path, [entry(rows, embedded=embed)], [no_shards()], [], spool)
+        write_pack(path, [entry(rows, embedded=embed)], [some_shards()], [], spool)
     leaf = open_pack(path).leaf("k")
     for name, column in block.items():
         np.testing.assert_array_equal(getattr(leaf, name), column)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from playhead.errors import IndexFileError, StaleIndexError
 from playhead.index.columns import COLUMNS, DIGEST_ROWS, prefix_fingerprint
+from playhead.index.pack_checks import check_batch
 from playhead.index.pack_groups import Groups, groups_of
 from playhead.index.pack_parts import PartTable
 from playhead.index.pack_table import (
@@ -242,10 +243,6 @@ class Pack:
         self.path = path
         self.leaves = decode_leaves(metadata[LEAVES_KEY])
         self._columns = {name: batch.column(name).to_numpy() for name in COLUMNS}
-        for name, dtype in COLUMNS.items():
-            if self._columns[name].dtype != dtype:
-                message = f"column {name} is not {dtype}"
-                raise ValueError(message)
         self._rows = batch.column("row") if "row" in batch.schema.names else None
         self._parts = PartTable(batch.column("parts") if "parts" in batch.schema.names else None)
         self._shards = metadata[SHARDS_KEY]
@@ -260,6 +257,7 @@ class Pack:
         if total != batch.num_rows or blocks != len(self._digests):
             message = f"it has {batch.num_rows} rows, its leaves {total}"
             raise ValueError(message)
+        check_batch(batch, self._columns, self.leaves, self.shards.sizes)
         self._by_source = {leaf.source: index for index, leaf in enumerate(self.leaves)}
         self._by_key = {leaf.key: index for index, leaf in enumerate(self.leaves)}
 

@@ -1,0 +1,133 @@
+"""What every pack holds to, so that damage to its columns is noticed before it is used."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from playhead.formats.columns import MAX_SECONDS
+from playhead.index.columns import COLUMNS, PART_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from playhead.index.pack_table import LeafEntry
+
+__all__ = ["check_batch"]
+
+_NOT_NEGATIVE = (
+    *("num_samples", "rate", "channels", "row_offset", "row_size"),
+    *("audio_offset", "audio_size"),
+)
+_NO_LIMIT = np.iinfo(np.int64).max
+_LONGEST_US = round(MAX_SECONDS * 1_000_000)
+
+
+def check_batch(
+    batch: pa.RecordBatch,
+    columns: Mapping[str, NDArray[Any]],
+    leaves: Sequence[LeafEntry],
+    sizes: NDArray[np.int64],
+) -> None:
+    """Check that a pack's rows can be what they say: one pass over each column, in order.
+
+    Parameters
+    ----------
+    batch
+        All that the pack holds.
+    columns
+        Its numbers, shape (N,).
+    leaves
+        Whose rows they are, end to end.
+    sizes
+        Bytes of the files of all leaves, shape (S,).
+
+    Raises
+    ------
+    ValueError, ArrowException
+        If a number is none that a pack has.
+    """
+    for name, dtype in COLUMNS.items():
+        if columns[name].dtype != dtype:
+            message = f"column {name} is not {dtype}"
+            raise ValueError(message)
+    rows = [leaf.num_rows for leaf in leaves]
+    if [leaf.start for leaf in leaves] != [0, *accumulate(rows)][: len(rows)]:
+        raise ValueError("its leaves do not lie end to end")
+    if any(not 0 <= leaf.shard_start <= len(sizes) - leaf.num_shards for leaf in leaves):
+        raise ValueError("its leaves have more files than it names")
+    shards = _spread([leaf.num_shards for leaf in leaves], rows)
+    statuses = _spread([len(leaf.statuses) for leaf in leaves], rows)
+    _check("duration_us", columns["duration_us"], 0, _LONGEST_US + 1)
+    _check("shard", columns["shard"], 0, shards)
+    _check("tar", columns["tar"], -1, shards)
+    _check("status", columns["status"], -1, statuses)
+    for name in _NOT_NEGATIVE:
+        _check(name, columns[name], 0, None)
+    _check_ends(
+        columns, "tar", "audio_", _spread([leaf.shard_start for leaf in leaves], rows), sizes
+    )
+    for name in ("row", "parts"):
+        if name in batch.schema.names:
+            # Arrow trusts where variable-length values end, also beyond the end of the file.
+            batch.column(name).validate(full=True)
+    if "parts" in batch.schema.names:
+        _check_parts(batch.column("parts"), leaves, sizes)
+
+
+def _check_parts(
+    column: pa.LargeListArray, leaves: Sequence[LeafEntry], sizes: NDArray[np.int64]
+) -> None:
+    ends = column.offsets.to_numpy()
+    count = [int(ends[leaf.start + leaf.num_rows] - ends[leaf.start]) for leaf in leaves]
+    used = slice(int(ends[0]), int(ends[-1]))
+    values = {name: column.values.field(name).to_numpy()[used] for name in PART_COLUMNS}
+    _check("file", values["file"], 0, _spread([leaf.num_shards for leaf in leaves], count))
+    _check("field", values["field"], 0, _spread([len(leaf.fields) for leaf in leaves], count))
+    _check("offset", values["offset"], 0, None)
+    _check("size", values["size"], 0, None)
+    _check_ends(values, "file", "", _spread([leaf.shard_start for leaf in leaves], count), sizes)
+
+
+def _check_ends(
+    columns: Mapping[str, NDArray[Any]],
+    file: str,
+    prefix: str,
+    first: int | NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> None:
+    """Check that what lies in files ends before they do: nobody asks for memory beyond reason."""
+    numbers = columns[file]
+    if not len(numbers) or not len(sizes):
+        return
+    room = np.where(numbers < 0, _NO_LIMIT, sizes[np.maximum(numbers, 0) + first])
+    # The sum of two large numbers would be a small one.
+    if (columns[f"{prefix}size"] > room - columns[f"{prefix}offset"]).any():
+        raise ValueError("some audio would end after its file")
+
+
+def _spread(values: Sequence[int], count: Sequence[int]) -> int | NDArray[np.int64]:
+    """What holds for each row, from what holds for each leaf."""
+    if len(set(values)) <= 1:
+        return max(values, default=0)
+    return np.repeat(np.array(values, np.int64), count)
+
+
+def _check(
+    name: str, column: NDArray[Any], least: int, end: int | NDArray[np.int64] | None
+) -> None:
+    if not len(column):
+        return
+    is_bad = int(column.min()) < least
+    if isinstance(end, int):
+        is_bad |= int(column.max()) >= end
+    elif end is not None:
+        is_bad |= bool((column >= end).any())
+    if is_bad:
+        message = f"column {name} has a number that it cannot have"
+        raise ValueError(message)
