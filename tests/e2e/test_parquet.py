@@ -221,7 +221,9 @@ def test_each_row_group_is_unpacked_once(tables, tmp_path, monkeypatch):
     assert not +unpacked_in_a_pass(monkeypatch, loader), "the next pass finds them there"
 
 
-def test_a_cache_smaller_than_the_data_unpacks_each_about_once_a_pass(tables, tmp_path, monkeypatch):
+def test_a_cache_smaller_than_the_data_unpacks_each_about_once_a_pass(
+    tables, tmp_path, monkeypatch
+):
     entry = entry_of(tables / "bytes")
     sizes = [
         pq.read_metadata(path).row_group(n).total_byte_size
