@@ -30,6 +30,9 @@ _relaxed = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
+# These two plan several windows and check every sample twice.
+_few = settings(_relaxed, max_examples=_relaxed.max_examples * 2 // 5)
+
 
 def _start(leaves, shape, batching, seed=7, pass_=0):
     """The start; blends of which nothing is accepted are another test's."""
@@ -146,14 +149,14 @@ def test_an_endless_blend_gives_every_pass_whole(leaves, shape, data):
             assert {part for _, _, r, part in running if r == row} == parts
 
 
-@_relaxed
+@_few
 @given(leaves_of(), st.booleans(), batchings(), st.data())
 def test_stopping_and_resuming_changes_nothing(leaves, finite, batching, data):
     """Bit for bit, all arrays of all batches, wherever and however often it stopped."""
     shape = data.draw(shapes(finite=finite))
     position = _start(leaves, shape, batching, seed=11)
     whole = Walker(position, leaves, shape, batching)
-    total = whole.take(15)
+    total = whole.take(10)
     pieces = Walker(position, leaves, shape, batching)
     while len(pieces.steps) < total:
         fixed = finite and not shape.shuffle
@@ -164,7 +167,7 @@ def test_stopping_and_resuming_changes_nothing(leaves, finite, batching, data):
     assert pieces.position == whole.position
 
 
-@_relaxed
+@_few
 @given(leaves_of(most=2), shapes(shuffle=True), batchings(), st.data())
 def test_exclusions_and_filters_take_effect_at_the_next_window_only(leaves, shape, batching, data):
     position = _start(leaves, shape, batching)

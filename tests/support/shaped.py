@@ -74,7 +74,14 @@ def rich(key_, size, seed=0, weight=1, **more):
 
 
 def expected_of_row(leaf, pass_, row, shape, seed):
-    """Every sample of one draw, one after the other, in plain Python."""
+    """Every sample of one draw, one after the other, in plain Python; worked out once."""
+    known = leaf.cache.setdefault(("model", shape, seed), {})
+    if (pass_, row) not in known:
+        known[pass_, row] = _samples_of_row(leaf, pass_, row, shape, seed)
+    return known[pass_, row]
+
+
+def _samples_of_row(leaf, pass_, row, shape, seed):
     words = (text_word(leaf.key), pass_, row)
     length = int(leaf.duration_us[row])
     tokens = int(leaf.side("tok")["tokens"][row]) if leaf.side else 0
@@ -126,8 +133,8 @@ def _refused(leaf, row, length, tokens, shape):
     if status >= 0 and leaf.statuses[status] != shape.keep:
         return "validation_status"
     if leaf.excluded_rows is not None:
-        at = dict(zip(leaf.excluded_rows.tolist(), leaf.excluded_at.tolist(), strict=True))
-        if at.get(row, shape.exclusions + 1) <= shape.exclusions:
+        at = leaf.excluded_at[leaf.excluded_rows == row]
+        if (at <= shape.exclusions).any():
             return "excluded"
     reason = None if shape.fields is None else _refused_by_fields(leaf, row, shape)
     if reason is not None:
@@ -188,10 +195,10 @@ class Walker:
     batching: Batching
     seen: Counter = field(default_factory=Counter)
     repeated: int = 0
-    dropped: Counter = field(default_factory=Counter)
+    of_windows: Counter = field(default_factory=Counter)
+    of_the_end: Counter = field(default_factory=Counter)
     steps: list = field(default_factory=list)
     notes: list = field(default_factory=list)
-    ended: bool = False
 
     def change(self, *, leaves=None, shape=None, batching=None, **options):
         self.leaves = self.leaves if leaves is None else leaves
@@ -204,6 +211,11 @@ class Walker:
         self.notes += notes
         return notes
 
+    @property
+    def dropped(self):
+        """What was dropped so far, by reason."""
+        return self.of_windows + self.of_the_end
+
     def take(self, steps):
         taken = 0
         while taken < steps:
@@ -212,10 +224,12 @@ class Walker:
             for step in range(plan.first_step, last):
                 self._train(plan, step)
             taken += last - plan.first_step
-            self.position = plan.position_at(last)
-            if last == plan.num_steps and not self.ended:
-                self.dropped.update(plan.stats.dropped)
-                self.ended = plan.is_end
+            position = plan.position_at(last)
+            if last == plan.num_steps:
+                # An end without a step is where it was: other options may still give more.
+                self.of_the_end = Counter(plan.stats.dropped if position == self.position else {})
+                self.of_windows.update({} if self.of_the_end else plan.stats.dropped)
+            self.position = position
             if plan.is_end and last == plan.num_steps:
                 break
         return taken
