@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from peer.nemo_rules import (
+    ROOT,
+    OfChannel,
+    Rule,
+    Truncated,
+    of_a_mixture,
+    of_blends,
+    of_joined,
+    of_members,
+    of_plain_rows,
+    of_rows_with_rates,
+    of_table_rows,
+    of_translated_rows,
+    of_whole_members,
+    same,
+)
 from support.ten_cuts import Corpus
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Facts = dict[str, Any]
-
-# Stands for the folder of the corpora, which is known when the tests run.
-ROOT = "/ROOT"
-TARRED = frozenset({"manifest_origin", "tar_origin"})
-SHAR = frozenset({"shard_origin", "shar_epoch"})
-
-
-def same(facts: Facts) -> list[Facts]:
-    return [facts]
+ALWAYS = frozenset({"dataloading_info"})
+TARRED = ALWAYS | {"manifest_origin", "tar_origin"}
+SHAR = ALWAYS | {"shard_origin", "shar_epoch"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,44 +36,19 @@ class Case:
 
     config: dict[str, Any]
     tokenizer: str | dict[str, str] | None = None
-    expected: Callable[[Facts], list[Facts]] = same
+    expected: Rule = same
     """From what Playhead gives of a sample to what NeMo gives of it."""
-    provenance: frozenset[str] = frozenset()
+    provenance: frozenset[str] = ALWAYS
     """Fields that NeMo adds to say where a cut is from."""
+    ours: dict[str, Any] | None = None
+    """The config that Playhead reads in its place."""
+    refusal: str | None = None
+    """What NeMo says where it cannot read what Playhead reads."""
 
     def below(self, root: Path) -> dict[str, Any]:
         """The config and the tokenizer, with the folder of the corpora in them."""
-        data = {"config": self.config, "tokenizer": self.tokenizer}
+        data = {"config": self.config, "tokenizer": self.tokenizer, "ours": self.ours}
         return json.loads(json.dumps(data).replace(ROOT, str(root)))
-
-
-def of_plain_rows(facts: Facts) -> list[Facts]:
-    """NeMo calls a sample by its file's stem alone."""
-    name, stretch = re.fullmatch(r"(.*?)((?:-\d{6}-\d{6})?)", facts["id"]).groups()
-    return [{**facts, "id": Path(name).stem + stretch}]
-
-
-def of_rows_with_rates(facts: Facts) -> list[Facts]:
-    """NeMo calls such a sample by its whole path, and does not keep the rate in `custom`."""
-    custom = {key: value for key, value in facts["custom"].items() if key != "sampling_rate"}
-    return [{**facts, "id": f"{ROOT}/rows/{facts['id']}", "custom": custom}]
-
-
-def of_members(facts: Facts) -> list[Facts]:
-    """NeMo calls a stretch by its member, begins it at 0 and keeps `offset` in `custom`."""
-    name = re.sub(r"-\d{6}-\d{6}$", "", facts["id"])
-    custom = dict(facts["custom"])
-    if name != facts["id"]:
-        custom["offset"] = facts["start"]
-    name = re.sub(r"-sub\d+(\.\w+)?$", r"\1", name)
-    return [{**facts, "id": name, "start": 0.0, "custom": custom}]
-
-
-def of_blends(facts: Facts) -> list[Facts]:
-    """In NeMo the tags of the outer group win."""
-    if facts["custom"].get("level") == "inner":
-        facts = {**facts, "custom": {**facts["custom"], "level": "outer"}}
-    return of_plain_rows(facts) if facts["id"].endswith(".wav") else [facts]
 
 
 def corpus_in(name: str) -> Corpus:
@@ -107,6 +87,11 @@ CHANGES: dict[str, dict[str, Any]] = {
         "min_duration": 0.3,
     },
     "resampled": {"sample_rate": 8000},
+    "joined": {
+        "concatenate_samples": True,
+        "concatenate_duration_factor": 2.0,
+        "db_norm": None,
+    },
 }
 
 
@@ -117,13 +102,26 @@ def of_forms() -> dict[str, Case]:
     added = {"tarred": TARRED, "aggregate": TARRED, "shar": SHAR}
     cases = {}
     for form in ("cuts", "nemo", "tarred", "aggregate", "shar"):
-        how = {"expected": rules.get(form, same), "provenance": added.get(form, frozenset())}
+        rule, where = rules.get(form, same), added.get(form, ALWAYS)
         for name, change in CHANGES.items():
-            if not change or form in ("cuts", "tarred"):
-                cases[f"{form}, {name}"] = Case(config={**ten.flat(form), **change}, **how)
+            if change and form not in ("cuts", "tarred"):
+                continue
+            changed = rule
+            if "truncate_duration" in change:
+                changed = Truncated(rule, change["truncate_duration"])
+            elif "concatenate_samples" in change:
+                changed = of_joined
+            cases[f"{form}, {name}"] = Case(
+                config={**ten.flat(form), **change},
+                expected=changed,
+                provenance=where,
+            )
         for channel in (None, 0, 1):
-            config = {**two.flat(form), "channel_selector": channel}
-            cases[f"{form}, channel {channel}"] = Case(config=config, **how)
+            cases[f"{form}, channel {channel}"] = Case(
+                config={**two.flat(form), "channel_selector": channel},
+                expected=rule if channel is None else OfChannel(rule, channel),
+                provenance=where,
+            )
     return cases
 
 
@@ -139,9 +137,19 @@ def of_rows() -> dict[str, Case]:
         "manifest_filepath": [[f"{ROOT}/members/manifest_{n}.json"] for n in (0, 1)],
         "tarred_audio_filepaths": [[f"{ROOT}/members/audio_{n}.tar"] for n in (0, 1)],
     }
-    rounded = {
-        "manifest_filepath": f"{ROOT}/rounded/manifest_0.json",
-        "tarred_audio_filepaths": f"{ROOT}/rounded/audio_0.tar",
+    rounded, exact = (
+        {
+            "manifest_filepath": f"{ROOT}/rounded/{name}_members.json",
+            "tarred_audio_filepaths": f"{ROOT}/rounded/audio_0.tar",
+        }
+        for name in ("rounded", "exact")
+    )
+    part = {**members, "manifest_filepath": f"{ROOT}/members/part.json"}
+    lines = [{"type": "text_iter", "name": "line", "path": f"{ROOT}/odd/lines.txt"}]
+    extra = {"input_cfg": [{"type": "nemo", **rows, "extra_fields": lines}]}
+    odd = {
+        name: {"manifest_filepath": f"{ROOT}/odd/{name}.json"}
+        for name in ("channels", "statuses", "translated")
     }
     rates = {"manifest_filepath": f"{ROOT}/rows/rates.json"}
     tarred: dict[str, Any] = {"expected": of_members, "provenance": TARRED}
@@ -154,7 +162,24 @@ def of_rows() -> dict[str, Case]:
         "members": Case(config=members, **tarred),
         "members, one manifest": Case(config=once, **tarred),
         "members, buckets": Case(config=buckets, **tarred),
-        "members, lengths rounded": Case(config=rounded, **tarred),
+        "members, of a part": Case(
+            config={**part, "skip_missing_manifest_entries": True}, **tarred
+        ),
+        "members, lengths rounded": Case(
+            config=rounded, ours=exact, expected=of_whole_members, provenance=TARRED
+        ),
+        "rows, lengths rounded": Case(
+            config={"manifest_filepath": f"{ROOT}/rounded/rounded.json"},
+            ours={"manifest_filepath": f"{ROOT}/rounded/exact.json"},
+            expected=of_plain_rows,
+        ),
+        "rows, lines of texts": Case(config=extra, expected=of_plain_rows),
+        "rows, statuses": Case(config=odd["statuses"], expected=of_plain_rows),
+        "rows, translated": Case(config=odd["translated"], expected=of_translated_rows),
+        "rows that say their channel": Case(
+            config={**odd["channels"], "channel_selector": "side"},
+            expected=lambda facts: OfChannel(of_plain_rows, facts["custom"]["side"])(facts),
+        ),
     }
 
 
@@ -189,7 +214,8 @@ def of_tables() -> dict[str, Case]:
                 "input_cfg": [
                     {"type": "parquet", "manifest_filepath": f"{ROOT}/tables/{name}.parquet"}
                 ]
-            }
+            },
+            expected=of_table_rows,
         )
         for name in ("bytes", "struct", "nameless")
     }
@@ -234,7 +260,10 @@ def of_mixtures() -> dict[str, Case]:
     ]
     return {
         "a blend": Case(config={"input_cfg": BLEND}, expected=of_blends),
-        "a blend of tars and tables": Case(config={"input_cfg": mixed}, provenance=TARRED),
+        "a blend of tars and tables": Case(
+            config={"input_cfg": mixed},
+            expected=of_a_mixture,
+        ),
     }
 
 
@@ -263,10 +292,12 @@ def of_tokens() -> dict[str, Case]:
         "canary2, no fields": ({**bare, **canary2}, several),
         "canary2, at most 25 a second": ({**second, **canary2, "max_tps": 25.0}, several),
     }
-    return {
+    made = {
         name: Case(config=config, tokenizer=tokenizer, expected=of_plain_rows)
         for name, (config, tokenizer) in cases.items()
     }
+    refusal = "Expected the last token in answer_ids to be EOS"
+    return made | {"canary": replace(made["canary"], refusal=refusal)}
 
 
 CASES: dict[str, Case] = {

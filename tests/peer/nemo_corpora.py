@@ -14,6 +14,7 @@ from support.ten_cuts import make
 from support.token_models import sentencepiece_bytes, sentences
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -90,21 +91,56 @@ def member_rows(folder: Path) -> None:
         write_jsonl(folder / f"manifest_{shard}.json", rows)
     both = "".join((folder / f"manifest_{shard}.json").read_text() for shard in (0, 1))
     (folder / "all.json").write_text(both)
+    (folder / "part.json").write_text("".join(both.splitlines(keepends=True)[::3]))
 
 
-def rounded_members(folder: Path) -> None:
-    """Declared lengths that are nearly those of the files."""
-    rows, members = [], []
-    for n, off in enumerate((0.0, -0.1, -0.004, -0.3)):
-        rows.append({"audio_filepath": f"{n}.wav", "duration": 1.0 + off, "text": f"{n}"})
-        members.append((f"{n}.wav", wav_bytes(1.0, seed=n)))
-    write_jsonl(folder / "manifest_0.json", rows)
+def rounded_rows(folder: Path) -> None:
+    """Declared lengths that are not quite those of the files; `exact.json` has what NeMo reads."""
+    rows: list[dict[str, Any]] = []
+    for n, seconds in enumerate((1.0, 0.9, 0.996, 1.004, 1.1)):
+        (folder / f"{n}.wav").write_bytes(wav_bytes(1.0, seed=n))
+        rows.append({"audio_filepath": f"{n}.wav", "duration": seconds, "text": f"{n}"})
+    write_jsonl(folder / "rounded.json", rows)
+    exact = [{**row, "duration": 1.0} for row in rows]
+    write_jsonl(folder / "exact.json", exact)
+    rows += [
+        {**rows[0], "audio_filepath": "5.wav", "duration": 0.9, "offset": 0.1},
+        {**rows[0], "audio_filepath": "6.wav", "duration": 0.5},
+    ]
+    exact += [
+        {**rows[0], "audio_filepath": "5.wav", "duration": 1.0},
+        {**rows[0], "audio_filepath": "6.wav", "duration": 0.5},
+    ]
+    for name, some in (("rounded", rows), ("exact", exact)):
+        write_jsonl(folder / f"{name}_members.json", [{**row, "shard_id": 0} for row in some])
+    members = [(f"{n}.wav", wav_bytes(1.0, seed=n)) for n in range(7)]
     write_tar(folder / "audio_0.tar", members)
+
+
+def odd_rows(folder: Path) -> None:
+    """Rows that have a status, that say their channel, that have other translations."""
+    rows = []
+    for n in range(4):
+        (folder / f"{n}.wav").write_bytes(wav_bytes(1.0, channels=2, seed=n))
+        rows.append({"audio_filepath": f"{n}.wav", "duration": 1.0, "text": f"{n}", "lang": "en"})
+    write_jsonl(folder / "channels.json", [{**row, "side": n % 2} for n, row in enumerate(rows)])
+    rows = [{**row, "audio_filepath": "mono.wav"} for row in rows]
+    rows[1]["validation_status"] = "fail"
+    rows[2]["validation_status"] = "pass"
+    write_jsonl(folder / "statuses.json", rows)
+    others = {"a": {"text": "eins", "lang": "de"}, "b": {"text": "un", "lang": "fr", "x": 1}}
+    (folder / "mono.wav").write_bytes(wav_bytes(1.0, seed=5))
+    translated = {**rows[0], "audio_filepath": "mono.wav", "alt_text": others}
+    write_jsonl(folder / "translated.json", [translated])
+    (folder / "lines.txt").write_text("".join(f"  line {n} ü \n" for n in range(30)))
 
 
 def rich_cuts(folder: Path) -> list[MonoCut]:
     """Cuts with two transcripts, begun late, mixed, and with all that `custom` can hold."""
     cuts: list[Any] = enriched(folder, simple_cuts(folder, [f"c{n}" for n in range(9)], 0.5))
+    for cut in cuts:
+        # NeMo loses them on its way to absolute paths.
+        cut.custom.pop("alignment", None)
     cuts[1] = cuts[1].truncate(offset=0.1, duration=0.3, preserve_id=True)
     said = cuts[2].supervisions[0]
     cuts[2].supervisions = [
@@ -182,20 +218,37 @@ def tables(folder: Path) -> None:
     write_table(folder / "nameless.parquet", nameless)
 
 
+def plain(folder: Path) -> None:
+    plain_rows(folder)
+    rates_in_rows(folder)
+
+
+def spoken(folder: Path) -> None:
+    spoken_rows(folder)
+    models(folder)
+
+
+def rich(folder: Path) -> None:
+    CutSet.from_cuts(rich_cuts(folder)).to_file(folder / "rich.jsonl")
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "ten": lambda folder: make(folder, [0.4 + 0.15 * n for n in range(10)]),
+    "two": lambda folder: make(folder, channels=2),
+    "rows": plain,
+    "members": member_rows,
+    "rounded": rounded_rows,
+    "odd": odd_rows,
+    "rich": rich,
+    "shars": shars,
+    "tables": tables,
+    "spoken": spoken,
+}
+
+
 def build(root: Path) -> None:
     """All of it."""
-    names = ("ten", "two", "rows", "members", "rounded", "rich", "shars", "tables", "spoken")
-    folders = {name: root / name for name in names}
-    for folder in folders.values():
+    for name, write in WRITERS.items():
+        folder = root / name
         folder.mkdir()
-    make(folders["ten"], [0.4 + 0.15 * n for n in range(10)])
-    make(folders["two"], channels=2)
-    plain_rows(folders["rows"])
-    rates_in_rows(folders["rows"])
-    member_rows(folders["members"])
-    rounded_members(folders["rounded"])
-    CutSet.from_cuts(rich_cuts(folders["rich"])).to_file(folders["rich"] / "rich.jsonl")
-    shars(folders["shars"])
-    tables(folders["tables"])
-    spoken_rows(folders["spoken"])
-    models(folders["spoken"])
+        write(folder)

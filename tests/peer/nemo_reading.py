@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ def plain(value: Any) -> Any:
         return ["recording", value.sampling_rate, digest_of(value.load_audio())]
     if hasattr(value, "storage_type") or hasattr(value, "array"):
         return ["array", digest_of(value.load().astype(np.float64))]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
         return [plain(one) for one in value]
     value = value.item() if isinstance(value, np.generic) else value
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
@@ -59,8 +60,8 @@ def facts_of(cut: Any) -> dict[str, Any]:
         own = dict(one.custom or {})
         said.append(
             {
-                "start": round(one.start, 6),
-                "duration": round(one.duration, 6),
+                "start": round(float(one.start), 6),
+                "duration": round(float(one.duration), 6),
                 "text": one.text,
                 "language": one.language,
                 "speaker": one.speaker,
@@ -70,8 +71,8 @@ def facts_of(cut: Any) -> dict[str, Any]:
         )
     return {
         "id": cut.id,
-        "start": None if tracks else round(cut.start, 6),
-        "duration": round(cut.duration, 6),
+        "start": None if tracks else round(float(cut.start), 6),
+        "duration": round(float(cut.duration), 6),
         "sampling_rate": cut.sampling_rate,
         "num_channels": cut.num_channels,
         "num_samples": audio.shape[-1],
@@ -127,7 +128,15 @@ def read(case: dict[str, Any]) -> list[dict[str, Any]]:
     return [facts_of(cut) for batch in loader for cut in batch]
 
 
+def resample_with_own_kernel() -> None:
+    """Let Lhotse resample as it does where torchaudio is, which cannot be had for every PyTorch."""
+    from lhotse.augmentation import torchaudio
+
+    torchaudio.is_torchaudio_available = lambda: True
+
+
 def main(cases: Path, out: Path) -> None:
+    resample_with_own_kernel()
     with out.open("w") as lines:
         for case in json.loads(cases.read_text()):
             try:
