@@ -447,6 +447,29 @@ def test_what_cannot_be_asked_for(config):
         checked(config, Globals(), workers=-1)
 
 
+def test_what_is_left_of_a_batch_with_bad_audio_is_compared(config, tmp_path):
+    manifest = nemo_corpus(tmp_path, [0.2] * 6)
+    (tmp_path / "wav" / "utt00003.wav").write_bytes(b"no audio")
+    tolerant = {**config, "manifest_filepath": str(manifest), "fault_tolerant_audio_loading": True}
+    dataset = playhead.datasets.SpeechToText()
+    assert checked(tolerant, dataset, batches=2).repeatable
+    monitored = Recalls()
+    result = checked(tolerant, monitored, batches=2)
+    assert {difference.where for difference in result.differences} == {'batch["last"]'}
+
+
+class Recalls:
+    """Hears its audio, and remembers the last batch."""
+
+    reads_audio = True
+    last = ""
+
+    def collate(self, examples, *, sample_rate, sample_keys):
+        last, self.last = self.last, examples[0].id
+        audio, _ = playhead.fetch.pad_waveforms(examples, sample_rate)
+        return {"audio": audio, "last": last}
+
+
 def test_the_readymade_datasets_are_repeatable(config):
     for dataset in (playhead.datasets.SpeechToText(), playhead.datasets.Ids()):
         result = checked(config, dataset)

@@ -11,6 +11,7 @@ from playhead.check.compare import first_difference
 from playhead.check.facts import facts_of
 from playhead.check.survey import Generator, Survey
 from playhead.errors import ConfigError, PlanError, WorkerError
+from playhead.fetch.bad import Holes
 from playhead.loader.stream import Stream, Workers
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ class Recorded:
         self._fetch = fetch
 
     def __call__(self, micro_batch: MicroBatch) -> Facts:
-        """What the batch holds."""
-        return facts_of(self._fetch(micro_batch))
+        """What the batch holds; of one that lacks samples whose audio is bad, what is left."""
+        made = self._fetch(micro_batch)
+        return facts_of(made.batch if isinstance(made, Holes) else made)
 
 
 def check_repeatable(loader: Loader, batches: int = 3, *, workers: int = 1) -> Repeatability:
