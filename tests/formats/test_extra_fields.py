@@ -56,7 +56,8 @@ def test_line_i_is_that_of_row_i(tmp_path_factory, texts, newline, ends):
     write(path, newline.join(texts) + (newline if ends and texts else ""))
     lines = lines_of(path)
     lines.check(len(texts))
-    assert [added(lines, row).custom["extra"] for row in range(len(texts))] == texts
+    found = [added(lines, row).custom["extra"] for row in range(len(texts))]
+    assert found == [text.strip() for text in texts]
     with pytest.raises(ConfigError, match=f"has {len(texts)} lines for {len(texts) + 1} rows"):
         lines.check(len(texts) + 1)
 

@@ -34,8 +34,9 @@ class ExtraLines:
       when the index is built are not counted. Lines after the last row are not used.
     - ``text_sample``: a sample's key chooses the line, for each field apart.
 
-    A line ends with ``\n`` or ``\r\n``; a blank line is an empty text. Files are opened when a
-    line is first asked for, once a process, and mapped into memory.
+    A line ends with ``\n`` or ``\r\n``; white space around it is left out, and a blank line is an
+    empty text. Files are opened when a line is first asked for, once a process, and mapped into
+    memory.
 
     Parameters
     ----------
@@ -160,11 +161,11 @@ class _Lines:
         return len(self._starts) - 1
 
     def read(self, number: int) -> str:
-        """One line without its end."""
+        """One line without its end and the white space around it."""
         start, end = int(self._starts[number]), int(self._starts[number + 1])
-        line = self._data[start:end].removesuffix(b"\n").removesuffix(b"\r")
+        line = self._data[start:end]
         try:
-            return line.decode("utf-8-sig" if number == 0 else "utf-8")
+            return line.decode("utf-8-sig" if number == 0 else "utf-8").strip()
         except UnicodeDecodeError as error:
             raise DataError(
                 f"the line is not UTF-8: {error.reason} at its byte {error.start}",
