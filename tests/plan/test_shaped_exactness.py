@@ -158,10 +158,10 @@ def test_stopping_and_resuming_changes_nothing(leaves, finite, batching, data):
     whole = Walker(position, leaves, shape, batching)
     total = whole.take(10)
     pieces = Walker(position, leaves, shape, batching)
-    while len(pieces.steps) < total:
+    for stop in [*data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=5)), total]:
         fixed = finite and not shape.shuffle
         pieces.change(leaves=leaves if fixed else data.draw(st.permutations(leaves)))
-        pieces.take(min(data.draw(st.integers(0, 7)), total - len(pieces.steps)))
+        pieces.take(min(stop, total - len(pieces.steps)))
     assert not pieces.notes
     assert pieces.steps == whole.steps
     assert pieces.position == whole.position
