@@ -338,7 +338,7 @@ def blend(bench: Bench) -> str:
     bench.harm(path, when="before it is read")
 
     def reading() -> Reading:
-        plain: dict[str, Any] = {"shuffle": False, "force_finite": True, "num_workers": 0}
+        plain: dict[str, Any] = {"shuffle": False, "force_finite": True, "bad_samples": None}
         found = read(opened_file(path, plain))
         # Which samples, and in which order, is what such a file says.
         order = {sample.id: number for number, sample in enumerate(bench.samples)}

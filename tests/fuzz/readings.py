@@ -54,7 +54,7 @@ def _heard(example: Any) -> Sample:
 
 def opened(config: dict[str, Any], **options: Any) -> playhead.Loader:
     """A loader of one pass in declared order, in this process."""
-    plain = {"batch_size": 3, "shuffle": False, "force_finite": True, "num_workers": 0}
+    plain = {"batch_size": 3, "shuffle": False, "force_finite": True, "bad_samples": None}
     return playhead.dataloader({**plain, **config}, dataset=Heard(), **options)
 
 
