@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import json
 import os
 import subprocess
@@ -16,21 +15,13 @@ import soundfile as sf
 
 import playhead
 from playhead.errors import ManifestError
-from playhead.index import build_scan
 from support.corpus import wav_bytes
 from support.handed_out import ids_of, lines, resumed, take
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.xfail(
-        "lines_are_json" not in inspect.getsource(build_scan),
-        reason="the index takes lines of JSON only",
-        strict=True,
-    ),
-]
+pytestmark = pytest.mark.e2e
 
 EXAMPLE = Path(__file__).parents[2] / "examples/own_type.py"
 NUM_ROWS = 40

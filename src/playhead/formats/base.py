@@ -117,7 +117,10 @@ class BadRowError(ManifestError):
 
 
 class Format(Protocol):
-    """An input type whose rows are lines: which files it has, what a row and its sample are."""
+    """An input type whose rows are lines: which files it has, what a row and its sample are.
+
+    Lines are JSON objects unless the class says ``lines_are_json = False``.
+    """
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:
         """Pair the leaf's manifests with its archives, in declared order.

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import soundfile
 
 from playhead.formats import BadRowError
 from playhead.formats.columns import microseconds
+from playhead.formats.headers import read_header
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Lengths", "measure"]
 
 _THREADS = 8
-_MAX_FRAMES = 1 << 48
 
 
 class Lengths(NamedTuple):
@@ -31,12 +30,6 @@ class Lengths(NamedTuple):
     num_samples: NDArray[np.int64]
     rate: NDArray[np.int32]
     channels: NDArray[np.int16]
-
-
-class _Header(NamedTuple):
-    frames: int
-    rate: int
-    channels: int
 
 
 def measure(rows: Sequence[Unmeasured]) -> Lengths:
@@ -50,7 +43,7 @@ def measure(rows: Sequence[Unmeasured]) -> Lengths:
         If a file cannot be read, does not say its length, or ends before the sample starts.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
-        headers = list(pool.map(_header, rows))
+        headers = list(pool.map(read_header, [row.path for row in rows]))
     rate = np.array([header.rate for header in headers], np.int64)
     start = np.floor(np.array([row.start for row in rows]) * rate + 0.5).astype(np.int64)
     samples = np.array([header.frames for header in headers], np.int64) - start
@@ -66,19 +59,3 @@ def measure(rows: Sequence[Unmeasured]) -> Lengths:
         rate.astype(np.int32),
         np.array([header.channels for header in headers], np.int16),
     )
-
-
-def _header(row: Unmeasured) -> _Header:
-    try:
-        info = soundfile.info(row.path)
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
-        raise BadRowError(
-            f"the row has no duration, and the header of {row.path} cannot be read: {error}",
-            fix="Add the duration to the row, or correct the path",
-        ) from None
-    if not 0 <= info.frames < _MAX_FRAMES or info.samplerate <= 0:
-        raise BadRowError(
-            f"the row has no duration, and neither does the header of {row.path}",
-            fix="Add the duration to the row",
-        )
-    return _Header(info.frames, info.samplerate, info.channels)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
-import platformdirs
 
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.formats import get_format
 from playhead.index.source import stamps
 from playhead.paths import scheme
+from playhead.storage.cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,8 +205,7 @@ def _folder(leaf: Leaf, pack_dir: str | None) -> Path:
                 fix="Give a folder",
             )
         return Path(root) / PACK_FOLDER
-    cache = os.environ.get("PLAYHEAD_CACHE") or platformdirs.user_cache_dir("playhead")
-    return Path(cache) / "packs"
+    return cache_folder("packs")
 
 
 def _file_name(sources: LeafSources) -> str:

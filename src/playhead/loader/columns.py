@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from playhead.errors import ConfigError
-from playhead.index.concatenation import joined_durations, joined_rows
+from playhead.index.concatenation import joined_content, joined_durations, joined_rows
 from playhead.index.exclusions import find_exclusions
 from playhead.plan import LeafColumns
 
@@ -106,6 +106,7 @@ def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -
 def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -> LeafColumns:
     """Samples of several rows: to filters on rows they say nothing, but their tokens count."""
     starts = joined_rows(pack.duration_us, how)
+    content = joined_content(pack.fingerprint, pack.explain_change, starts, how)
     excluded = _excluded(leaf, pack)
     if excluded is not None:
         samples = np.searchsorted(starts, excluded.rows, side="right") - 1
@@ -128,10 +129,8 @@ def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -
         name=leaf.name,
         weight=leaf.weight,
         duration_us=joined_durations(pack.duration_us, starts, how),
-        fingerprint=lambda samples: pack.fingerprint(int(starts[samples])),
-        explain_change=lambda digest, samples: pack.explain_change(
-            digest, int(starts[min(samples, len(starts) - 1)])
-        ),
+        fingerprint=content.fingerprint,
+        explain_change=content.explain_change,
         excluded_rows=None if excluded is None else excluded.rows,
         excluded_at=None if excluded is None else excluded.at,
         side=joined_side,
