@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from playhead.errors import ConfigError
 from playhead.fetch.augment import Augmenter
-from playhead.fetch.bad import BadSample, Holes, find_bad, is_about_audio, without
+from playhead.fetch.bad import BadSample, Holes, chosen, is_about_audio, without
 from playhead.fetch.encoded import attach_tokens, encode, encode_joined
 from playhead.fetch.info import BatchInfo
+from playhead.fetch.inspection import Inspection, Sample
 from playhead.fetch.randomness import KeyedCalls
 from playhead.fetch.reader import Reader
 from playhead.fetch.timings import Timings
@@ -126,6 +127,7 @@ class Fetcher:
             if spec.augmentation is not None and self._with_audio
             else None
         )
+        self._inspection = Inspection(spec, takes_examples=self._takes_examples)
 
     def __reduce__(self) -> tuple[type[Fetcher], tuple[FetchSpec, Any]]:
         return type(self), (self.spec, self.dataset)
@@ -167,25 +169,46 @@ class Fetcher:
         try:
             return self._made(micro_batch)
         except Exception as error:
-            if not is_about_audio(error):
+            if not (self._with_audio and is_about_audio(error)):
                 raise
-            bad = find_bad(
-                self._reader.read(micro_batch, with_audio=True),
-                self.spec.sample_rate,
-                self._channels(micro_batch),
-                as_cuts=not self._takes_examples,
-            )
-            if bad and not self.spec.fault_tolerant:
-                raise bad[0].error from error
-            if not bad:
-                # libsndfile and Lhotse take an error of the disk for bad audio: everything could
-                # be read and decoded by now.
-                return self._made(micro_batch)
-        records, places = self._records(bad, micro_batch), tuple(one.at for one in bad)
-        if len(bad) == len(micro_batch.row):
-            return Holes(None, records, places, empty=True)
-        batch = self._made(without(micro_batch, places), dropped=len(bad))
-        return Holes(batch, records, places)
+            return self._without_bad(micro_batch, error)
+
+    def _without_bad(self, micro_batch: MicroBatch, error: Exception) -> Any:
+        """Make the batch of what can be decoded; the same call with the same keys."""
+        examples = self._reader.read(micro_batch, with_audio=True)
+        tags, channels = self._tags(micro_batch), self._channels(micro_batch)
+        samples = [
+            Sample(at, example, chosen(micro_batch, [at]), tags[at], channels[at])
+            for at, example in enumerate(examples)
+        ]
+        bad: list[BadAudio] = []
+        for number, find in enumerate(self._inspection.looks):
+            try:
+                found = find(samples)
+            except PermissionError as forbidden:
+                # Rights are no matter of the data.
+                raise error from forbidden
+            if found and not self.spec.fault_tolerant:
+                raise found[0].error from error
+            if number and not found:
+                break
+            bad = sorted([*bad, *found], key=lambda one: one.at)
+            places = tuple(one.at for one in bad)
+            samples = [sample for sample in samples if sample.at not in places]
+            records = self._records(bad, micro_batch)
+            if not samples:
+                return Holes(None, records, places, empty=True)
+            try:
+                # If nothing was found, everything could be read by now: libsndfile and Lhotse take
+                # an error of the disk for bad audio.
+                batch = self._made(without(micro_batch, places), dropped=len(bad))
+            except Exception as again:
+                if not is_about_audio(again):
+                    raise
+                error = again
+            else:
+                return Holes(batch, records, places) if bad else batch
+        raise error
 
     def _made(self, micro_batch: MicroBatch, dropped: int = 0) -> Any:
         def call() -> Any:
@@ -274,7 +297,7 @@ class Fetcher:
                     row=place.row,
                     byte=place.byte,
                     row_crc=int(pack.row_crc[place.row]),
-                    member=one.audio,
+                    member=place.member,
                     id=one.example.id,
                     reason=one.reason,
                     step=int(micro_batch.step),
