@@ -475,3 +475,17 @@ def test_a_micro_batch_without_some_samples():
     assert left.repeated.tolist() == [True, True]
     assert left.sample_keys.tolist() == [1, 3]
     assert (left.key, left.step, left.slot, left.speed) == (3, 2, 1, None)
+
+
+class Pinnable:
+    def pin_memory(self):
+        return "pinned"
+
+
+def test_what_is_in_a_batch_with_holes_is_pinned_as_in_any_other():
+    from torch.utils.data._utils.pin_memory import pin_memory
+
+    pinned = pin_memory(Holes({"audio": Pinnable(), "ids": ["a"]}, (), (0,)))
+    assert pinned == Holes({"audio": "pinned", "ids": ["a"]}, (), (0,))
+    empty = Holes(None, (), (0,), empty=True)
+    assert pin_memory(empty) == empty
