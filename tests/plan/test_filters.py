@@ -246,6 +246,21 @@ def test_verdicts_cost_nothing_where_nothing_refuses():
     assert verdicts(one, Shape(exclusions=7)) is verdicts(one, Shape(exclusions=7))
 
 
+def test_exclusions_are_not_taken_back_inside_a_window():
+    """The rows would join the running window, and every batch of it would be another."""
+    bad = {"excluded_rows": np.array([3]), "excluded_at": np.array([5])}
+    leaf, plain = columns("a", speech(200), **bad), columns("a", speech(200))
+    shape = Shape(window_draws=100)
+    position = _plan(leaf, shape).position_at(1)
+    with pytest.raises(PositionError, match="not excluded any more"):
+        resume(position, [plain], shape, _LIMIT)
+    resumed, _ = resume(start([leaf], shape, _LIMIT, seed=1), [plain], shape, _LIMIT)
+    assert resumed.shape.exclusions == 0
+    more = columns("a", speech(200), excluded_rows=np.array([3, 9]), excluded_at=np.array([5, 6]))
+    _, notes = resume(position, [more], shape, _LIMIT)
+    assert "in effect from the next window" in notes[0]
+
+
 @pytest.mark.parametrize("digest", ["tokens", "fields"])
 def test_a_window_whose_side_file_is_gone_cannot_be_planned_again(digest):
     """Counted by another tokenizer, the filters would accept other rows, and all batches move."""

@@ -18,6 +18,7 @@ from playhead.plan.opening import open_window
 from playhead.plan.position import Link
 from playhead.plan.progress import advanced
 from playhead.plan.roster import Roster, reduced
+from playhead.plan.verdicts import newest_exclusion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +69,8 @@ def resume(
         When no batches can be made of these leaves with these settings.
     PositionError
         When the position does not belong to these leaves: their data changed, or a finite pass was
-        saved and an endless blend goes on (or the other way round).
+        saved and an endless blend goes on (or the other way round). When rows that were excluded
+        from the running window no longer are.
     """
     check_blend(leaves, shape, batching)
     if position.shape.finite != shape.finite:
@@ -79,6 +81,7 @@ def resume(
         )
     notes: list[str] = []
     position = with_moves(position, leaves, notes)
+    _check_exclusions(position, leaves)
     if reseed is not None:
         position = replace(position, next_seed=None if reseed == position.seed else reseed)
     present = {position.moved.get(leaf.key, leaf.key): leaf for leaf in leaves}
@@ -105,6 +108,18 @@ def resume(
         linked = replace(linked, leaves=entries)
     _note_next_window(linked, present, with_exclusions(shape, leaves), notes)
     return linked, (*notes, *linking)
+
+
+def _check_exclusions(position: Position, leaves: Sequence[LeafColumns]) -> None:
+    """Refuse leaves whose exclusions were taken back: their rows would join the running window."""
+    present = {position.moved.get(leaf.key, leaf.key) for leaf in leaves}
+    if position.is_window_start or not present.issuperset(position.leaves):
+        return
+    if newest_exclusion(leaves) < position.shape.exclusions:
+        raise PositionError(
+            "rows that were excluded from the running window are not excluded any more",
+            fix="Put the list of excluded rows back until the window is over",
+        )
 
 
 def _reopened(
