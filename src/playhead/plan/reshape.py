@@ -19,7 +19,6 @@ __all__ = ["SHORTEST_PART_US", "SPEEDS", "number_of_parts", "reshaped", "reshape
 
 SPEEDS = (900, 1000, 1100)
 """Speeds that are chosen from, in thousandths."""
-_SAME_SPEED = 1000
 
 SHORTEST_PART_US = 1000
 """What is left of a row after its last whole window is a part of its own from here on (µs).

@@ -16,8 +16,8 @@ Locality = Literal["rows", "shards"]
 TruncateOffset = Literal["random", "start", "end"]
 
 _NEVER_NONE = ("cache_bytes", "exclusions", "keep", "micro_batches_per_step", "num_classes")
-# Windows of less than 10 ms would make a hundred thousand samples of a long row.
-_SHORTEST_WINDOW_US = 10_000
+# Shorter windows would make millions of samples of a long row.
+_SHORTEST_WINDOW_US = 1_000
 
 # What 64 bits can square, and what a machine can hold a list of.
 _MOST = {
