@@ -16,18 +16,19 @@ from peer.nemo_rules import (
     of_blends,
     of_joined,
     of_members,
+    of_new_cuts,
     of_plain_rows,
     of_rows_with_rates,
     of_table_rows,
     of_translated_rows,
     of_whole_members,
+    of_windows,
     same,
 )
 from support.ten_cuts import Corpus
 
-ALWAYS = frozenset({"dataloading_info"})
-TARRED = ALWAYS | {"manifest_origin", "tar_origin"}
-SHAR = ALWAYS | {"shard_origin", "shar_epoch"}
+TARRED = frozenset({"manifest_origin", "tar_origin"})
+SHAR = frozenset({"shard_origin", "shar_epoch"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Case:
     tokenizer: str | dict[str, str] | None = None
     expected: Rule = same
     """From what Playhead gives of a sample to what NeMo gives of it."""
-    provenance: frozenset[str] = ALWAYS
+    provenance: frozenset[str] = frozenset()
     """Fields that NeMo adds to say where a cut is from."""
     ours: dict[str, Any] | None = None
     """The config that Playhead reads in its place."""
@@ -102,7 +103,7 @@ def of_forms() -> dict[str, Case]:
     added = {"tarred": TARRED, "aggregate": TARRED, "shar": SHAR}
     cases = {}
     for form in ("cuts", "nemo", "tarred", "aggregate", "shar"):
-        rule, where = rules.get(form, same), added.get(form, ALWAYS)
+        rule, where = rules.get(form, same), added.get(form, frozenset())
         for name, change in CHANGES.items():
             if change and form not in ("cuts", "tarred"):
                 continue
@@ -125,6 +126,16 @@ def of_forms() -> dict[str, Case]:
     return cases
 
 
+# Every row has a bucket; the order of batches is nobody's business here.
+BUCKETS: dict[str, Any] = {
+    "max_duration": 0.8,
+    "bucket_duration_bins": [0.5, 0.8],
+    "bucket_batch_size": [2, 2],
+    "batch_size": None,
+    "concurrent_bucketing": False,
+}
+
+
 def of_rows() -> dict[str, Case]:
     """Rows of NeMo manifests, plain and in tars."""
     rows = {"manifest_filepath": f"{ROOT}/rows/rows.json"}
@@ -136,6 +147,15 @@ def of_rows() -> dict[str, Case]:
     buckets = {
         "manifest_filepath": [[f"{ROOT}/members/manifest_{n}.json"] for n in (0, 1)],
         "tarred_audio_filepaths": [[f"{ROOT}/members/audio_{n}.tar"] for n in (0, 1)],
+    }
+    weighted = {
+        **buckets,
+        "manifest_filepath": [[f"{ROOT}/members/manifest_{n}.json", 2 - n] for n in (0, 1)],
+    }
+    listed = {key: [path for (path,) in paths] for key, paths in buckets.items()}
+    bracketed = {
+        "manifest_filepath": f"{ROOT}/members/manifest_{{0..1}}.json",
+        "tarred_audio_filepaths": f"{ROOT}/members/audio_[0..1].tar",
     }
     rounded, exact = (
         {
@@ -162,6 +182,9 @@ def of_rows() -> dict[str, Case]:
         "members": Case(config=members, **tarred),
         "members, one manifest": Case(config=once, **tarred),
         "members, buckets": Case(config=buckets, **tarred),
+        "members, weighted buckets": Case(config=weighted, **tarred),
+        "members, a list": Case(config=listed, **tarred),
+        "members, other brackets": Case(config=bracketed, **tarred),
         "members, of a part": Case(
             config={**part, "skip_missing_manifest_entries": True}, **tarred
         ),
@@ -174,6 +197,7 @@ def of_rows() -> dict[str, Case]:
             expected=of_plain_rows,
         ),
         "rows, lines of texts": Case(config=extra, expected=of_plain_rows),
+        "rows, in buckets": Case(config={**rows, **BUCKETS}, expected=of_plain_rows),
         "rows, statuses": Case(config=odd["statuses"], expected=of_plain_rows),
         "rows, translated": Case(config=odd["translated"], expected=of_translated_rows),
         "rows that say their channel": Case(
@@ -198,8 +222,27 @@ def of_lhotse() -> dict[str, Case]:
         "rich cuts": Case(config=cuts),
         "rich cuts, another status": Case(config={**cuts, "keep": "fail"}),
         "rich cuts, error rate": Case(config={**cuts, "max_cer": 0.4}),
+        "rich cuts, resampled": Case(config={**cuts, "sample_rate": 8000}),
+        "rich cuts, windows": Case(
+            config={**cuts, "cut_into_windows_duration": 0.25}, expected=of_windows
+        ),
+        "rich cuts, windows of whole transcripts": Case(
+            config={
+                **cuts,
+                "cut_into_windows_duration": 0.25,
+                "keep_excessive_supervisions": False,
+            },
+            expected=of_windows,
+        ),
+        "rich cuts, truncated": Case(
+            config={**cuts, "truncate_duration": 0.25, "truncate_offset_type": "start"},
+            expected=of_new_cuts,
+        ),
         "rich cuts, similarity": Case(config={**cuts, "min_context_speaker_similarity": 0.4}),
         "rich shar": Case(config={"shar_path": two[0]}, provenance=SHAR),
+        "rich shar, resampled": Case(
+            config={"shar_path": two[0], "sample_rate": 22050}, provenance=SHAR
+        ),
         "shar by fields": Case(config={"shar_path": fields}, provenance=SHAR),
         "shar folders": Case(config={"shar_path": two}, provenance=SHAR),
         "weighted shar folders": Case(config={"shar_path": weighted}, provenance=SHAR),

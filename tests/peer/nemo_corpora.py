@@ -132,7 +132,7 @@ def odd_rows(folder: Path) -> None:
     (folder / "mono.wav").write_bytes(wav_bytes(1.0, seed=5))
     translated = {**rows[0], "audio_filepath": "mono.wav", "alt_text": others}
     write_jsonl(folder / "translated.json", [translated])
-    (folder / "lines.txt").write_text("".join(f"  line {n} ü \n" for n in range(30)))
+    (folder / "lines.txt").write_text("".join(f"  line {n} ü \n" for n in range(10)))
 
 
 def rich_cuts(folder: Path) -> list[MonoCut]:

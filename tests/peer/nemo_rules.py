@@ -138,6 +138,16 @@ class OfChannel:
         return found
 
 
+def of_windows(facts: Facts) -> list[Facts]:
+    """The last window of the padded cut is nothing but padding: NeMo's has no fields."""
+    return [{**facts, "custom": {}} if facts["id"] == "c3-3" else facts]
+
+
+def of_new_cuts(facts: Facts) -> list[Facts]:
+    """All of them are truncated, which gives them new ids in NeMo."""
+    return [{**facts, "id": NEW}]
+
+
 def of_joined(facts: Facts) -> list[Facts]:
-    """NeMo gives new ids to what it joins, and begins it nowhere."""
+    """NeMo gives new ids to what it joins."""
     return [{**facts, "id": NEW}] if "+" in facts["id"] else [facts]
