@@ -133,7 +133,8 @@ class Bench:
             if now == self.files[path][offset : offset + size]:
                 found.append(sample)
             else:
-                found.append(dataclasses.replace(sample, audio=heard(now, start, seconds)))
+                source = self.folder / path if size == len(self.files[path]) else now
+                found.append(dataclasses.replace(sample, audio=heard(source, start, seconds)))
         return found
 
 
@@ -365,6 +366,7 @@ _TYPES = {
     "shar": "lhotse_shar",
     "manifest.gz": "nemo",
     "manifest.zst": "nemo",
+    "manifest.xz": "nemo",
     "shar.gz": "lhotse_shar",
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import re
 import tarfile
 from dataclasses import dataclass
@@ -85,10 +87,15 @@ def sound(number: int, codec: str = "wav") -> bytes:
     return buffer.getvalue()
 
 
-def heard(data: bytes, start: float = 0.0, seconds: float | None = None) -> np.ndarray | None:
-    """What libsndfile decodes of a file's bytes, shape (channels, samples); None if nothing."""
+def heard(
+    source: bytes | Path, start: float = 0.0, seconds: float | None = None
+) -> np.ndarray | None:
+    """What libsndfile decodes of a file, shape (channels, samples); None if nothing.
+
+    The name of a file tells it things that its bytes alone do not.
+    """
     try:
-        with sf.SoundFile(io.BytesIO(data)) as file:
+        with sf.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else source) as file:
             if start:
                 file.seek(round(start * file.samplerate))
             frames = -1 if seconds is None else int(seconds * file.samplerate + 0.5)
@@ -123,13 +130,13 @@ def lines_of(data: bytes) -> list[dict[str, Any]]:
     return [row for row, mark in zip(rows, marks, strict=True) if not (row.get("_skipme") or mark)]
 
 
-def nemo_sample(row: dict[str, Any], data: bytes | None) -> Sample:
-    """A row of a NeMo manifest and the bytes of its audio."""
+def nemo_sample(row: dict[str, Any], data: bytes | Path) -> Sample:
+    """A row of a NeMo manifest and its audio."""
     name, offset, seconds = row["audio_filepath"], row.get("offset"), row.get("duration")
     parts = [] if offset is None else [offset] if seconds is None else [offset, seconds]
     name = "-".join([name, *(f"{round(part * 100):06d}" for part in parts)])
     text = row.get("text")
-    audio = None if data is None else heard(data, offset or 0.0, seconds)
+    audio = heard(data, offset or 0.0, seconds)
     return Sample(name, "" if text is None else str(text), audio)
 
 
@@ -173,21 +180,30 @@ def stretch_nemo(number: int) -> tuple[bytes, float, float]:
     return (data, 0.02, 0.05) if row == 0 else (data, 0.0, SECONDS[row % len(SECONDS)])
 
 
-def _plain(folder: Path, name: str) -> bytes | None:
-    try:
-        return (folder / name).read_bytes()
-    except OSError:
-        return None
-
-
 def read_nemo(folder: Path, packed: str = "m.json") -> list[Sample]:
     data = (folder / packed).read_bytes()
-    if packed.endswith(".gz"):
-        data = gzip.decompress(data)
-    elif packed.endswith(".zst"):
-        with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
-            data = stream.read()
-    return [nemo_sample(row, _plain(folder, row["audio_filepath"])) for row in lines_of(data)]
+    if packed != "m.json":
+        data = UNPACK[packed.rpartition(".")[2]](data)
+    return [nemo_sample(row, folder / row["audio_filepath"]) for row in lines_of(data)]
+
+
+def unpack_zst(data: bytes) -> bytes:
+    with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
+        return stream.read()
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": partial(gzip.compress, mtime=0),
+    "zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+}
+UNPACK: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.decompress,
+    "zst": unpack_zst,
+    "bz2": bz2.decompress,
+    "xz": lzma.decompress,
+}
 
 
 def build_packed(suffix: str, folder: Path) -> None:
@@ -196,10 +212,7 @@ def build_packed(suffix: str, folder: Path) -> None:
         (folder / f"a{number}.wav").write_bytes(sound(number))
         rows.append(row_of(number, f"a{number}.wav"))
     data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-    if suffix == "gz":
-        packed = gzip.compress(data, mtime=0)
-    else:
-        packed = pa.Codec("zstd").compress(data, asbytes=True)
+    packed = PACK[suffix](data)
     (folder / f"m.jsonl.{suffix}").write_bytes(packed)
 
 
@@ -381,7 +394,7 @@ CORPORA = [
             ("a*.wav",),
             stretch=stretch_plain,
         )
-        for suffix in ("gz", "zst")
+        for suffix in PACK
     ),
     Corpus(
         "cuts",
