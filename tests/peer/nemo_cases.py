@@ -15,8 +15,10 @@ from peer.nemo_rules import (
     of_a_mixture,
     of_blends,
     of_joined,
+    of_late_rows,
     of_members,
     of_new_cuts,
+    of_numbers,
     of_plain_rows,
     of_rows_with_rates,
     of_table_rows,
@@ -169,7 +171,7 @@ def of_rows() -> dict[str, Case]:
     extra = {"input_cfg": [{"type": "nemo", **rows, "extra_fields": lines}]}
     odd = {
         name: {"manifest_filepath": f"{ROOT}/odd/{name}.json"}
-        for name in ("channels", "statuses", "translated")
+        for name in ("channels", "statuses", "translated", "number", "late", "late_exact")
     }
     rates = {"manifest_filepath": f"{ROOT}/rows/rates.json"}
     tarred: dict[str, Any] = {"expected": of_members, "provenance": TARRED}
@@ -199,6 +201,10 @@ def of_rows() -> dict[str, Case]:
         "rows, lines of texts": Case(config=extra, expected=of_plain_rows),
         "rows, in buckets": Case(config={**rows, **BUCKETS}, expected=of_plain_rows),
         "rows, statuses": Case(config=odd["statuses"], expected=of_plain_rows),
+        "rows, texts that are numbers": Case(config=odd["number"], expected=of_numbers),
+        "rows that say their rate and an offset": Case(
+            config=odd["late"], ours=odd["late_exact"], expected=of_late_rows
+        ),
         "rows, translated": Case(config=odd["translated"], expected=of_translated_rows),
         "rows that say their channel": Case(
             config={**odd["channels"], "channel_selector": "side"},
@@ -222,6 +228,10 @@ def of_lhotse() -> dict[str, Case]:
         "rich cuts": Case(config=cuts),
         "rich cuts, another status": Case(config={**cuts, "keep": "fail"}),
         "rich cuts, error rate": Case(config={**cuts, "max_cer": 0.4}),
+        "cuts with arrays in time": Case(
+            config={"cuts_path": f"{ROOT}/rich/timed.jsonl"},
+            refusal="'NoneType' object has no attribute 'storage_type'",
+        ),
         "rich cuts, resampled": Case(config={**cuts, "sample_rate": 8000}),
         "rich cuts, windows": Case(
             config={**cuts, "cut_into_windows_duration": 0.25}, expected=of_windows

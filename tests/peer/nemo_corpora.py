@@ -132,6 +132,11 @@ def odd_rows(folder: Path) -> None:
     (folder / "mono.wav").write_bytes(wav_bytes(1.0, seed=5))
     translated = {**rows[0], "audio_filepath": "mono.wav", "alt_text": others}
     write_jsonl(folder / "translated.json", [translated])
+    number = {"audio_filepath": "mono.wav", "duration": 1, "offset": 0, "text": 5}
+    late = {**number, "sampling_rate": 16000, "offset": 0.4}
+    write_jsonl(folder / "number.json", [number])
+    write_jsonl(folder / "late.json", [{**late, "duration": 0.5}])
+    write_jsonl(folder / "late_exact.json", [{**late, "duration": 0.1}])
     (folder / "lines.txt").write_text("".join(f"  line {n} ü \n" for n in range(10)))
 
 
@@ -229,6 +234,8 @@ def spoken(folder: Path) -> None:
 
 
 def rich(folder: Path) -> None:
+    timed = enriched(folder / "timed", simple_cuts(folder / "timed", ["t0", "t1"]))
+    CutSet.from_cuts(timed).to_file(folder / "timed.jsonl")
     CutSet.from_cuts(rich_cuts(folder)).to_file(folder / "rich.jsonl")
 
 
