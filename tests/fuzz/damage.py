@@ -110,6 +110,16 @@ def number_replaced(data: bytes, rng: random.Random) -> Damaged:
     return changed, f"{match.group().decode()} at {match.start()} became {number.decode()}"
 
 
+def letter_replaced(data: bytes, rng: random.Random) -> Damaged:
+    """The text stays one, and as long as it was."""
+    places = [place for place, byte in enumerate(data) if chr(byte).isalnum()]
+    if not places:
+        return bits_flipped(data, rng)
+    place, letter = rng.choice(places), rng.choice(b"aeinst0123456789")
+    changed = data[:place] + bytes([letter]) + data[place + 1 :]
+    return changed, f"{data[place]:c} at {place} became {letter:c}"
+
+
 def lines_disturbed(data: bytes, rng: random.Random) -> Damaged:
     lines = data.splitlines(keepends=True)
     one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
@@ -135,7 +145,11 @@ _ANY: tuple[Callable[[bytes, random.Random], Damaged], ...] = (
     overwritten,
     appended,
 )
-_TEXT = (*_ANY, number_replaced, number_replaced, lines_disturbed)
+_TEXT = (
+    *_ANY,
+    *(letter_replaced, letter_replaced, letter_replaced),
+    *(number_replaced, number_replaced, lines_disturbed, lines_disturbed),
+)
 
 
 def damage(data: bytes, rng: random.Random, *, is_text: bool = False) -> Damaged:
