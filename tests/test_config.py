@@ -485,3 +485,29 @@ def test_numbers_that_no_machine_could_work_with_are_refused(name, value, wanted
 def test_a_default_of_0_is_not_called_false():
     with pytest.raises(ConfigError, match="leave it out for its default, 0"):
         read_options({"num_workers": -1}, where=Spot("blend.yaml"), strict=False, notes=[])
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"max_tps": [9, 9]}, "max_tps is a list, which has no effect without bucket_batch_size"),
+        (
+            {
+                "bucket_duration_bins": [[1, 5], [2, 9]],
+                "bucket_batch_size": [4, 2],
+                "max_tps": [9, 9],
+                "max_duration": 2,
+                "bucketing_2d_strict_mode": False,
+            },
+            "max_tps is a list, which has no effect in lenient bins",
+        ),
+        ({"cut_into_windows_hop": 1}, "no effect without cut_into_windows_duration"),
+        (
+            {"cut_into_windows_duration": 1, "cut_into_windows_hop": 2},
+            "the hop of 2 s leaves out audio between windows of 1 s",
+        ),
+        ({"rir_path": "rirs.jsonl"}, "rir_path has no effect without rir_enabled"),
+    ],
+)
+def test_options_that_have_no_effect_are_said(section, said):
+    assert any(said in note for note in notes_of(**section))

@@ -552,6 +552,7 @@ def test_a_group_may_have_temperatures_of_its_own():
         ([nemo("a", weight=0), nemo("b", weight=0)], r"All weights are 0 \(config: input_cfg\)"),
         ([nemo([["a", 0], ["b", 0]])], "All weights are 0"),
         ([nemo([["a", 1], ["b", -2]])], "weight -2 is not"),
+        ([nemo([["a", -2]])], "weight -2 is not"),
     ],
 )
 def test_impossible_weights_are_named_with_their_place(entries, said):

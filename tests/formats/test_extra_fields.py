@@ -74,8 +74,10 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
     assert [added(lines, row).custom["extra"] for row in range(2)] == ["a", "b"]
 
 
-def test_more_lines_than_rows_are_no_error(tmp_path):
-    lines_of(write(tmp_path / "x.txt", "a\nb\nc\n")).check(2)
+def test_more_lines_than_rows_are_an_error(tmp_path):
+    """A line for every row of a manifest would be shifted by the rows that are dropped."""
+    with pytest.raises(ConfigError, match=r"3 lines for 2 rows .* dropped \(_skipme\) have none"):
+        lines_of(write(tmp_path / "x.txt", "a\nb\nc\n")).check(2)
 
 
 def test_a_sample_has_the_same_line_whatever_its_row(tmp_path):

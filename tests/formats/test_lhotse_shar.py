@@ -23,7 +23,7 @@ from playhead.errors import (
 )
 from playhead.fetch.cuts import to_cut
 from playhead.fetch.waveforms import waveform
-from playhead.formats import BadRowError, LhotseShar, Part, Place, SourcePair
+from playhead.formats import BadRowError, FieldShard, LhotseShar, Part, Place, SourcePair
 from playhead.formats.shar_fields import fill_memory
 from playhead.formats.shar_record import parse_record
 from support.corpus import wav_bytes
@@ -115,7 +115,9 @@ def example(
 
 def columns(*rows: dict):
     block = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    return SHAR.columns(shar_leaf(Path("/s")), SourcePair(manifest="/s/cuts.0.jsonl"), block)
+    fields = (FieldShard("recording", "/s/recording.0.tar"),)
+    pair = SourcePair(manifest="/s/cuts.0.jsonl", fields=fields)
+    return SHAR.columns(shar_leaf(Path("/s")), pair, block)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

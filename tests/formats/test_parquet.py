@@ -41,7 +41,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def scanned(leaf: Leaf) -> dict[str, Any]:
     """All that the index keeps, of all files, end to end."""
     reader = Parquet()
-    blocks = [block for pair in reader.sources(leaf) for block in reader.scan(leaf, pair)]
+    blocks = [block for pair in reader.sources(leaf) for block in reader.scan(leaf, pair, None)]
     names = ("duration_us", "num_samples", "rate", "channels", "tar")
     columns = {
         name: [value for b in blocks for value in getattr(b.columns, name).tolist()]

@@ -174,7 +174,10 @@ def test_a_shorter_field_is_an_error_that_names_both_files(tmp_path: Path, field
 
 @pytest.mark.parametrize("field", ["recording", "score"])
 def test_a_longer_field_is_an_error(tmp_path: Path, field: str):
-    folder = shar(tmp_path / "long", cuts=[cut(i) for i in IDS[:4]])
+    cuts = [cut(i) for i in IDS[:4]]
+    for row in cuts if field == "score" else ():
+        del row["recording"]
+    folder = shar(tmp_path / "long", cuts=cuts)
     (folder / "target.000000.tar").unlink()
     other = "score" if field == "recording" else "recording"
     next(folder.glob(f"{other}.*")).unlink()
@@ -187,6 +190,13 @@ def test_records_of_other_ids_are_an_error(tmp_path: Path, field: str):
     swapped = [IDS[1], IDS[0], *IDS[2:]]
     folder = shar(tmp_path / "swapped", **{f"{field}_ids": swapped})
     with pytest.raises(ManifestError, match=rf"id is 'a' and the field '{field}' has 'b.1' there"):
+        opened(tmp_path, folder)
+
+
+def test_a_field_that_is_not_there(tmp_path: Path):
+    folder = shar(tmp_path / "none")
+    (folder / "recording.000000.tar").unlink()
+    with pytest.raises(ManifestError, match=r"lies in the field `recording`.*have score, target"):
         opened(tmp_path, folder)
 
 

@@ -6,13 +6,18 @@ import json
 from pathlib import Path
 from zlib import crc32
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import playhead
+from playhead.blend.types import type_names
 from playhead.cli import app
 from playhead.cli.index import index as _registered  # noqa: F401
 from playhead.datasets import Ids
+from playhead.formats import Example, RowColumns, SourcePair
 from support.corpus import tarred_corpus, wav_bytes, write_jsonl, write_tar
 
 ROWS = 12
@@ -62,6 +67,7 @@ def test_rows_of_another_validation_status_are_left_out(tmp_path: Path):
     config = write(tmp_path, *statuses, {})
     assert texts(config) == ["0", "2", "4"]
     assert texts(config, keep="fail") == ["1", "4"]
+    assert texts(config, keep=None) == ["0", "1", "2", "3", "4"]
     # Another choice makes no other data.
     loader = playhead.dataloader(config, dataset=Ids())
     state = loader.state_dict()
@@ -303,3 +309,75 @@ def test_excluded_rows_are_out_from_the_next_window_on(tmp_path: Path):
     manifest.write_text(manifest.read_text().replace('"text": "1"', '"text": "I"'))
     with pytest.warns(UserWarning, match=r"1 rows of leaf .* have changed since"):
         assert texts(config) == ["0", "I", "2", "3", "5"]
+
+
+def test_bad_rows_of_tables_are_left_out_where_that_is_asked_for(tmp_path: Path):
+    audio = [wav_bytes(1.0, seed=n) for n in range(9)]
+    audio[5] = b"this is not audio"
+    durations = [1.0, -1.0, None, 1.0, float("nan"), None, 1.0, 1.0, 1.0]
+    cells = [None if n == 7 else {"bytes": data, "path": None} for n, data in enumerate(audio)]
+    table = pa.table(
+        {"audio": cells, "duration": durations, "text": [str(n) for n in range(9)]},
+    )
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
+    entry = {"type": "parquet", "manifest_filepath": str(tmp_path / "t.parquet")}
+    config = {"input_cfg": [entry], "batch_size": 9, "force_finite": True}
+    with pytest.raises(playhead.ManifestError, match=r"Row 1 counted from 0.*--skip-bad-rows"):
+        texts(config)
+    blend = tmp_path / "blend.yaml"
+    blend.write_text(json.dumps(config))
+    arguments = ["index", str(blend), "--skip-bad-rows", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert texts(str(blend)) == ["0", "2", "3", "6", "8"]
+    loader = playhead.dataloader(str(blend), dataset=Texts())
+    assert loader.report().leaves[0].dropped == {"bad row": 4}
+
+
+class Broken:
+    """A type of one's own that fails now and then."""
+
+    def sources(self, leaf):
+        return [SourcePair(manifest=path) for path in leaf.paths["manifest"]]
+
+    def columns(self, leaf, pair, block):
+        rows = [json.loads(line) for line in block.splitlines()]
+        if any(row["kind"] == "columns" for row in rows):
+            raise KeyError("kind")
+        nothing = np.zeros(len(rows), np.int64)
+        return RowColumns(
+            num_rows=len(rows),
+            kept=np.arange(len(rows)),
+            duration_us=nothing + 1_000_000,
+            num_samples=nothing,
+            rate=nothing.astype(np.int32),
+            channels=nothing.astype(np.int16),
+            tar=np.full(len(rows), -1, np.int32),
+        )
+
+    def example(self, leaf, place, row, parts):
+        kind = json.loads(row)["kind"]
+        if kind == "fine":
+            return Example(id="x", text="", language=None, audio=None, place=place, custom={})
+        return None if kind == "none" else {}[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("columns", r"'broken' fails: KeyError.*m.json:2, byte 17"),
+        ("example", r"'broken' fails: KeyError.*m.json, byte 17, row 1"),
+        ("none", r"'broken' makes a NoneType of a row.*m.json, byte 17, row 1"),
+    ],
+)
+def test_what_fails_in_a_type_of_ones_own_names_the_row(tmp_path: Path, kind: str, said: str):
+    if "broken" not in type_names():
+        playhead.register_type("broken", inputs={"manifest": "manifest_filepath"})(Broken)
+    manifest = write_jsonl(tmp_path / "m.json", [{"kind": "fine"}, {"kind": kind}])
+    config = {
+        "input_cfg": [{"type": "broken", "manifest_filepath": str(manifest)}],
+        "batch_size": 1,
+        "shuffle": False,
+    }
+    with pytest.raises(playhead.ManifestError, match=said):
+        list(playhead.dataloader(config, dataset=Texts()))

@@ -105,7 +105,7 @@ class Table:
     def sources(self, leaf):
         return [SourcePair(manifest=path) for path in leaf.paths["manifest"]]
 
-    def scan(self, leaf, pair):
+    def scan(self, leaf, pair, on_bad):
         rows = _rows(pair.manifest)
         kept = np.array([i for i, row in enumerate(rows) if not row.get("out")], np.int64)
         count = len(kept)

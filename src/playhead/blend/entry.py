@@ -12,7 +12,7 @@ from playhead.blend.types import InputType, declared, type_names
 from playhead.config import STATUS
 from playhead.config.keys import nearest, refuse_misspelt
 from playhead.config.read import convert_option, refuse_unbuilt, without_missing
-from playhead.config.values import MISSING
+from playhead.config.values import MISSING, convert
 from playhead.errors import ConfigError, NotSupportedError
 
 if TYPE_CHECKING:
@@ -70,6 +70,19 @@ _UNUSED = (
     "token_equivalent_duration",
 )
 _KNOWN = frozenset({*_COMMON, *CASCADED, *INPUTS, *_UNUSED, "reweight_temperature"})
+_ROW_KEYS = frozenset(
+    {
+        "_skipme",
+        "audio",
+        "audio_filepath",
+        "duration",
+        "id",
+        "lang",
+        "offset",
+        "sampling_rate",
+        "text",
+    }
+)
 _NO_TYPE = InputType(name=GROUP, inputs={})
 
 
@@ -240,7 +253,7 @@ def _concatenation(entry: dict[str, Any], where: Spot) -> Concatenation:
         value = entry.pop(key, None)
         if value is None and key == "gap":
             continue
-        number = convert_option("max_duration", value, where.at(key)) if value is not None else None
+        number = _seconds(value)
         if not isinstance(number, float) or not least <= number < float("inf"):
             raise ConfigError(
                 f"`{key}` of `{CONCATENATED}` is {_shown(value)}, and has to be a number of seconds"
@@ -250,6 +263,13 @@ def _concatenation(entry: dict[str, Any], where: Spot) -> Concatenation:
             )
         values[key] = number
     return Concatenation(**values)
+
+
+def _seconds(value: Any) -> float | None:
+    try:
+        return convert(value, float)
+    except ValueError:
+        return None
 
 
 def _inner(options: dict[str, Any], where: Spot) -> list[dict[str, Any]]:
@@ -285,13 +305,16 @@ def _extra_fields(entry: dict[str, Any], type_: str, where: Spot) -> tuple[Extra
         good = all(isinstance(text, str) and text for text in texts) and all(
             item.type in ("text_iter", "text_sample") for item in fields
         )
+        names = [item.name for item in fields]
+        good = good and len(set(names)) == len(names) and _ROW_KEYS.isdisjoint(names)
     except TypeError:
         fields, good = (), False
     if not good:
         raise ConfigError(
             f"the extra fields {_shown(given)} have no known form",
             where=str(where.at("extra_fields")),
-            fix="List {type: text_iter, name: …, path: …}; text_sample is the other type",
+            fix="List {type: text_iter, name: …, path: …}, or text_sample; each name comes once,"
+            " and is none that rows have anyway, such as text or duration",
         )
     return fields
 

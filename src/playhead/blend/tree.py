@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.blend.entry import CASCADED, CONCATENATED, GROUP, Entry, Remarks, read_entry
 from playhead.blend.mixture import Branch, Mixture, Node, Twig
 from playhead.blend.sources import located, sources_of
+from playhead.blend.weights import shares
 from playhead.config import Spot
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.paths import scheme
@@ -156,6 +157,9 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
 def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) -> Node:
     sources = sources_of(entry.type, entry.specs, base=tree.folder, where=where)
     several = len(sources) > 1
+    if not several and sources[0].weight is not None:
+        # It has no effect, and is checked as those are that have one.
+        shares([sources[0].weight, 1], 1.0, where)
     twigs = [
         Twig(
             weight=source.weight if several else entry.weight,

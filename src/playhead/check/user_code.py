@@ -47,22 +47,27 @@ def load_dataset(name: str) -> Any:
         found: Any = operator.attrgetter(attribute)(module)
     except AttributeError:
         raise ConfigError(
-            f"{module_name} has no {attribute}",
+            f"the module {module_name} has no {attribute}",
             where=getattr(module, "__file__", None) or module_name,
             fix=f"It has {_offered(module)}",
         ) from None
     if not (inspect.isclass(found) or inspect.isroutine(found)):
         return found
     try:
-        return found()
+        made = found()
     except PlayheadError:
         raise
     except Exception as error:
         raise blame(
             error,
-            f"{name} could not be made",
+            f"the dataset {name} could not be made",
             fix="Give a class or function that needs no arguments",
         ) from error
+    if made is None:
+        raise ConfigError(
+            f"the function {name} returns None", where="--dataset", fix="Return the dataset from it"
+        )
+    return made
 
 
 def blame(error: BaseException, what: str, *, fix: str | None = None) -> ConfigError:

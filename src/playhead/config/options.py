@@ -121,8 +121,8 @@ class Options:
     """Speakers that are held out."""
     speaker_filter_fields: tuple[str, ...] | None = None
     """Fields that `excluded_speaker_ids` looks at."""
-    keep: str = "pass"
-    """Value of `validation_status` that is kept."""
+    keep: str | None = "pass"
+    """Value of `validation_status` that is kept; null keeps all."""
 
     # Loading
     shuffle: bool = False

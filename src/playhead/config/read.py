@@ -66,6 +66,7 @@ _MOST = {
     "min_duration": _MOST_SECONDS,
     "num_buckets": 10_000,
     "num_workers": 4096,
+    "pad_min_duration": 100_000,
     "prefetch_factor": 4096,
     "window_draws": 100_000_000,
 }
@@ -244,6 +245,24 @@ def _check_pairs(bins: tuple[Any, ...], where: Spot) -> None:
             )
 
 
+def _idle(values: Mapping[str, Any]) -> list[str]:
+    """Options that are given and have no effect without another, each in a sentence."""
+    said: list[str] = []
+    if isinstance(values.get("max_tps"), tuple):
+        if not values.get("bucket_batch_size"):
+            said.append("max_tps is a list, which has no effect without bucket_batch_size")
+        elif values.get("bucketing_2d_strict_mode") is False:
+            said.append("max_tps is a list, which has no effect in lenient bins")
+    hop, window = values.get("cut_into_windows_hop"), values.get("cut_into_windows_duration")
+    if hop is not None and window is None:
+        said.append("cut_into_windows_hop has no effect without cut_into_windows_duration")
+    elif hop is not None and window is not None and hop > window:
+        said.append(f"the hop of {hop:g} s leaves out audio between windows of {window:g} s")
+    if values.get("rir_path") is not None and not values.get("rir_enabled"):
+        said.append("rir_path has no effect without rir_enabled")
+    return said
+
+
 def _note(values: Mapping[str, Any], where: Spot, notes: list[str]) -> None:
     given = [name for name in values if STATUS[name] is Status.MEANINGLESS]
     if given:
@@ -253,6 +272,7 @@ def _note(values: Mapping[str, Any], where: Spot, notes: list[str]) -> None:
             "use_stateful_dataloader is false: a checkpoint will not be offered to frameworks that"
             " ask for one, though state_dict() works"
         )
+    notes.extend(_idle(values))
     bins, high = values.get("bucket_duration_bins"), values.get("max_duration")
     longest = bins[-1] if bins else None
     longest = longest[0] if isinstance(longest, tuple) else longest

@@ -9,15 +9,24 @@ from zlib import crc32
 
 import numpy as np
 
-from playhead.errors import StaleIndexError
+from playhead.errors import ManifestError, PlayheadError, StaleIndexError
 from playhead.fetch.joined import join_examples
+from playhead.fetch.member_checks import REINDEX, check_name, checked_header
 from playhead.fetch.ranges import Ranges
-from playhead.formats import Part, Place, SourcePair, TableFormat, get_format
+from playhead.formats import (
+    BadRowError,
+    Example,
+    Part,
+    Place,
+    SourcePair,
+    TableFormat,
+    get_format,
+)
 from playhead.formats.extra_fields import ExtraLines
 from playhead.index.columns import PART_COLUMNS
 from playhead.index.concatenation import joined_rows
 from playhead.storage import local
-from playhead.storage.tarheader import BLOCK, BadHeaderError, Header, parse_header, to_text
+from playhead.storage.tarheader import BLOCK, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,15 +35,11 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Leaf
     from playhead.fetch.timings import Timings
-    from playhead.formats import Example, TableRow
+    from playhead.formats import TableRow
     from playhead.index.pack import LeafPack, PackRef
     from playhead.plan.batch import MicroBatch
 
 __all__ = ["Reader"]
-
-_REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
-# A name of 100 bytes or more stands in an extension header, whole or not at all in this one.
-_SHORT_NAME = 100
 
 
 class _Rows(NamedTuple):
@@ -272,7 +277,7 @@ class Reader:
             raise StaleIndexError(
                 f"the file has {found} bytes and had {indexed} when it was indexed",
                 where=path,
-                fix=_REINDEX,
+                fix=REINDEX,
             )
         self._fresh.add(path)
 
@@ -298,19 +303,21 @@ class Reader:
             content = found.row[at]
             if content is None:
                 content = pack.row_bytes(row) or b""
-            place = Place(leaf=leaf.name, shard=uris[shard], row=row, byte=row_offset)
+            place = Place(
+                leaf=leaf.name, shard=uris[shard], row=row, byte=row_offset, is_table=is_table
+            )
             # What fields add to an embedded row stands behind its line.
             if crc32(content.partition(b"\n")[0] if pack.entry.fields else content) != row_crc:
                 raise StaleIndexError(
-                    "the row is not the one that was indexed", where=str(place), fix=_REINDEX
+                    "the row is not the one that was indexed", where=str(place), fix=REINDEX
                 )
             parts = found.parts.get(at, [])
             if tar >= 0 and with_audio:
-                header = self._checked(found.header[at] or b"", uris[tar], offset, payload_size)
+                header = checked_header(found.header[at] or b"", uris[tar], offset, payload_size)
                 if uris[tar] not in self._named:
                     pair = SourcePair(manifest=uris[shard], tars=(uris[tar],))
                     wanted = (reader.columns(leaf, pair, content).members or [""])[0]
-                    _check_name(wanted, uris[tar], header, offset)
+                    check_name(wanted, uris[tar], header, offset)
                     self._named.add(uris[tar])
                 parts = [Part("audio", found.audio[at] or b"", uris[tar], offset)]
                 place = replace(
@@ -320,7 +327,7 @@ class Reader:
                 parts = [Part("audio", audio, uris[shard], row_offset)]
             elif parts:
                 place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
-            example = reader.example(leaf, place, content, parts)
+            example = _example_of(reader, leaf, place, content, parts)
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
                 example.audio = None
             example.channel_selector = leaf.options.channel_selector
@@ -337,27 +344,35 @@ class Reader:
             if example is not None:
                 lines.add(example, row, key)
 
-    @staticmethod
-    def _checked(block: bytes, tar: str, offset: int, size: int) -> Header:
-        try:
-            header = parse_header(block)
-        except BadHeaderError as error:
-            found = str(error)
-        else:
-            # Sizes from 8 GiB on may stand in an extension header only.
-            if header.size == size or size >= 1 << 33:
-                return header
-            found = f"the header says {header.size} bytes"
-        raise StaleIndexError(
-            f"the archive has no member of {size} bytes where the index has one: {found}",
-            where=f"{tar}, byte {offset - BLOCK}",
-            fix=_REINDEX,
-        )
-
 
 def _ranges(count: NDArray[np.int64]) -> NDArray[np.int64]:
     """0 … n - 1 for each number n, end to end."""
     return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+
+
+def _example_of(
+    reader: Any, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]
+) -> Example:
+    """What a type makes of a row; what fails in a type of somebody's own names the row."""
+    try:
+        example = reader.example(leaf, place, row, parts)
+    except BadRowError as error:
+        raise ManifestError(error.what, where=str(place), fix=error.fix) from error
+    except (PlayheadError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        raise ManifestError(
+            f"the input type {leaf.type!r} fails: {type(error).__name__}: {error}",
+            where=str(place),
+            fix="Correct the row, or the type",
+        ) from error
+    if not isinstance(example, Example):
+        raise ManifestError(
+            f"the input type {leaf.type!r} makes a {type(example).__name__} of a row",
+            where=str(place),
+            fix="Return an Example from its method example",
+        )
+    return example
 
 
 def _gathered(wanted: Sequence[_Wanted], data: Sequence[bytes | None]) -> dict[int, list[Part]]:
@@ -366,17 +381,3 @@ def _gathered(wanted: Sequence[_Wanted], data: Sequence[bytes | None]) -> dict[i
     for (place, field, path, offset), content in zip(wanted, data, strict=True):
         parts.setdefault(place, []).append(Part(field, content or b"", path, offset))
     return parts
-
-
-def _check_name(wanted: str, tar: str, header: Header, offset: int) -> None:
-    """Compare a member's name with the row's, as far as its header holds it."""
-    found = to_text(header.name)
-    if found.removeprefix("./") == wanted.removeprefix("./"):
-        return
-    if len(header.name) >= _SHORT_NAME or not wanted.isascii():
-        return
-    raise StaleIndexError(
-        f"the row's audio is {wanted!r} and the archive has {found!r} there",
-        where=f"{tar}, byte {offset - BLOCK}",
-        fix=_REINDEX,
-    )

@@ -58,6 +58,8 @@ def waveform(example: Example, sample_rate: int | None) -> tuple[NDArray[np.floa
     try:
         with quick_audio_backend():
             samples: Any = cut.load_audio()
+    except MemoryError:
+        raise
     except Exception as error:
         raise AudioError(
             f"Lhotse cannot load the cut: {type(error).__name__}: {str(error).splitlines()[0]}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from playhead.errors import ManifestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -198,8 +198,17 @@ class TableFormat(Protocol):
         """One pair a file, in declared order; `Format.sources`."""
         ...
 
-    def scan(self, leaf: Leaf, pair: SourcePair) -> Iterator[TableBlock]:
+    def scan(
+        self, leaf: Leaf, pair: SourcePair, on_bad: Callable[[BadRowError], None] | None
+    ) -> Iterator[TableBlock]:
         """Read a file for the index, some rows at a time.
+
+        Parameters
+        ----------
+        leaf, pair
+            The source and the file.
+        on_bad
+            Told of each row that cannot be used, which is left out then; None raises.
 
         Raises
         ------

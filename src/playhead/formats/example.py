@@ -40,12 +40,15 @@ class Place:
     """`archive.tar/member` or the audio file."""
     member_byte: int | None = None
     """Byte offset of the payload in its archive."""
+    is_table: bool = False
+    """Whether `byte` is a number of a row in `shard`."""
 
     def __str__(self) -> str:
-        text = f"leaf {self.leaf}, {self.shard}, byte {self.byte}, row {self.row} counted from 0"
+        unit = "row" if self.is_table else "byte"
+        text = f"leaf {self.leaf}, {self.shard}, {unit} {self.byte}, row {self.row} counted from 0"
         if self.member is not None:
             text += f", audio {self.member}"
-        if self.member_byte is not None:
+        if self.member_byte is not None and not self.is_table:
             text += f" at byte {self.member_byte}"
         return text
 

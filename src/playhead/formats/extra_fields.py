@@ -31,7 +31,7 @@ class ExtraLines:
     r"""The lines of the text files of a leaf's `extra_fields`.
 
     - ``text_iter``: line i belongs to row i of the leaf, in declared order; rows that are dropped
-      when the index is built are not counted. Lines after the last row are not used.
+      when the index is built are not counted. There must be as many lines as rows.
     - ``text_sample``: a sample's key chooses the line, for each field apart.
 
     A line ends with ``\n`` or ``\r\n``; white space around it is left out, and a blank line is an
@@ -67,15 +67,16 @@ class ExtraLines:
         SourceNotFoundError
             If a file does not exist.
         ConfigError
-            If a file has too few lines, or none to choose from.
+            If a file has not as many lines as rows, or none to choose from.
         """
         for field in self._fields:
             count = len(self._lines(field))
-            if field.type == "text_iter" and count < num_rows:
+            if field.type == "text_iter" and count != num_rows:
                 raise ConfigError(
                     f"the extra field `{field.name}` has {count} lines for {num_rows} rows",
                     where=field.path,
-                    fix="Give it a line for each row, in the order of the rows",
+                    fix="Give it a line for each row that is kept, in the order of the rows:"
+                    " rows that are dropped (_skipme) have none",
                 )
             if field.type == "text_sample" and count == 0 and num_rows:
                 raise ConfigError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import ManifestError
+from playhead.formats.base import BadRowError
 from playhead.formats.cut_rows import cut_columns, cut_example, decode_cut, resolve_paths
 from playhead.formats.registry import register
 from playhead.formats.rows import decode_row
@@ -14,7 +16,7 @@ from playhead.formats.shar_folders import CUTS, is_archive, pairs_of_fields, pai
 from playhead.formats.shar_record import parse_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from playhead.blend.leaf import Leaf
     from playhead.formats.base import RowColumns, SourcePair
@@ -48,7 +50,8 @@ class LhotseShar:
 
     def columns(self, leaf: Leaf, pair: SourcePair, block: bytes) -> RowColumns:  # noqa: ARG002 - the protocol's
         """Read a block of cuts; `Format.columns`."""
-        return cut_columns(block, _check_nothing)
+        fields = {shard.field for shard in pair.fields}
+        return cut_columns(block, partial(_check_field, fields))
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one cut; `Format.example`.
@@ -90,8 +93,16 @@ class _Spot(NamedTuple):
         return f"{self.place}; field {part.field}, {part.path}, byte {part.offset}"
 
 
-def _check_nothing(cut: CutRow) -> None:
-    """Any cut will do: its data may lie in a field."""
+def _check_field(fields: Collection[str], cut: CutRow) -> None:
+    """Refuse a cut whose recording lies in a field that nobody names."""
+    if "recording" in fields or cut.recording is None:
+        return
+    if any(source.type == "shar" for source in cut.recording.sources):
+        raise BadRowError(
+            "the cut's audio lies in the field `recording`, and the shards have "
+            f"{', '.join(sorted(fields)) or 'no field'} beside the cuts",
+            fix="Restore the recording shards, or name them as recording in shar_path",
+        )
 
 
 def _scalars(line: bytes, cut_id: str, where: object) -> dict[str, Any]:

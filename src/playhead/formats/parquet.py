@@ -24,7 +24,7 @@ from playhead.formats.row_fields import channel_of, text_of
 from playhead.formats.rows import decode_row, resolve_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -61,12 +61,14 @@ class Parquet:
         """One source a file, in declared order."""
         return [SourcePair(manifest=path) for path in leaf.paths["parquet"]]
 
-    def scan(self, leaf: Leaf, pair: SourcePair) -> Iterator[TableBlock]:
+    def scan(
+        self, leaf: Leaf, pair: SourcePair, on_bad: Callable[[BadRowError], None] | None
+    ) -> Iterator[TableBlock]:
         """Read a file for the index; `TableFormat.scan`."""
         file = TableFile(pair.manifest)
         columns = file.columns(leaf)
         for group in file.groups:
-            yield from scan_group(file, columns, group, leaf)
+            yield from scan_group(file, columns, group, leaf, on_bad)
 
     def groups(self, leaf: Leaf, pair: SourcePair) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Find the row groups, and warn of what makes them slow or unsafe; `TableFormat.groups`."""

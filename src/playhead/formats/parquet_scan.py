@@ -12,16 +12,17 @@ import pyarrow as pa
 from playhead.formats.base import BadRowError, RowColumns, TableBlock
 from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_counts
 from playhead.formats.headers import Header, read_header
+from playhead.formats.parquet_file import Batch
 from playhead.formats.parquet_rows import json_rows, python_values
 from playhead.formats.rows import is_skipped, resolve_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
-    from playhead.formats.parquet_file import Batch, Columns, Group, TableFile
+    from playhead.formats.parquet_file import Columns, Group, TableFile
 
 __all__ = ["scan_group"]
 
@@ -37,7 +38,13 @@ class _Lengths(NamedTuple):
     channels: NDArray[np.int16]
 
 
-def scan_group(file: TableFile, columns: Columns, group: Group, leaf: Leaf) -> Iterator[TableBlock]:
+def scan_group(
+    file: TableFile,
+    columns: Columns,
+    group: Group,
+    leaf: Leaf,
+    on_bad: Callable[[BadRowError], None] | None,
+) -> Iterator[TableBlock]:
     """Read a row group for the index.
 
     The audio is read only where a row has no duration, or where some rows have no audio and the
@@ -57,7 +64,13 @@ def scan_group(file: TableFile, columns: Columns, group: Group, leaf: Leaf) -> I
     first = group.first
     for batch in file.batches(group, columns, with_audio=with_audio):
         has_bytes = columns.audio.leaf is not None and no_audio != group.num_rows
-        yield _block(columns, leaf, _Rows(file.path, group, first, batch, has_bytes))
+        rows = _Rows(file.path, group, first, batch, has_bytes)
+        try:
+            yield _block(columns, leaf, rows)
+        except BadRowError:
+            if on_bad is None:
+                raise
+            yield from _good_ones(columns, leaf, rows, on_bad)
         first += batch.num_rows
 
 
@@ -71,11 +84,38 @@ class _Rows(NamedTuple):
     has_bytes: bool
     """Whether some cell may have bytes, read or not."""
 
+    def part(self, start: int, stop: int) -> _Rows:
+        """Some of them."""
+        size, batch = stop - start, self.batch
+        part = Batch(
+            {name: column.slice(start, size) for name, column in batch.columns.items()},
+            None if batch.audio is None else batch.audio.slice(start, size),
+            size,
+        )
+        return self._replace(first=self.first + start, batch=part)
+
     def bad(self, at: int, what: str, fix: str) -> BadRowError:
         """The error of one of them."""
         return BadRowError(
             f"row {self.first + at} counted from 0, row group {self.group.number}: {what}", fix=fix
         )
+
+
+def _good_ones(
+    columns: Columns, leaf: Leaf, rows: _Rows, on_bad: Callable[[BadRowError], None]
+) -> Iterator[TableBlock]:
+    """Read rows in halves, down to those that cannot be used."""
+    if rows.batch.num_rows == 0:
+        return
+    try:
+        yield _block(columns, leaf, rows)
+    except BadRowError as error:
+        if rows.batch.num_rows == 1:
+            on_bad(error)
+            return
+        middle = rows.batch.num_rows // 2
+        for start, stop in ((0, middle), (middle, rows.batch.num_rows)):
+            yield from _good_ones(columns, leaf, rows.part(start, stop), on_bad)
 
 
 def _lacks_durations(file: TableFile, columns: Columns, group: Group) -> bool:

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from playhead.errors import ManifestError
+from playhead.errors import ManifestError, PlayheadError
 from playhead.formats import BadRowError, TableFormat, get_format
 from playhead.index.build_fields import FieldFiles
 from playhead.index.build_measure import measure
@@ -138,8 +138,12 @@ def scan(task: ScanTask) -> Iterator[Rows]:
 
 
 def _scan_table(task: ScanTask, reader: TableFormat) -> Iterator[Rows]:
+    def count(_: BadRowError) -> None:
+        task.dropped[BAD_ROW] += 1
+
+    on_bad = count if task.skip_bad_rows else None
     try:
-        for number, block in enumerate(reader.scan(task.leaf, task.pair)):
+        for number, block in enumerate(reader.scan(task.leaf, task.pair, on_bad)):
             columns = _shared(block.columns, task.first_shard)
             columns["row_offset"] = block.place
             columns["row_size"] = np.array(list(map(len, block.rows)), np.int32)
@@ -150,7 +154,11 @@ def _scan_table(task: ScanTask, reader: TableFormat) -> Iterator[Rows]:
             yield Rows(_typed(columns), block.rows if task.embed else None, number, statuses)
     except BadRowError as error:
         where = f"leaf {task.leaf.name}, {task.pair.manifest}"
-        raise ManifestError(error.what, where=where, fix=error.fix) from None
+        raise ManifestError(error.what, where=where, fix=_or_skip(error.fix)) from None
+
+
+def _or_skip(fix: str) -> str:
+    return f"{fix}, or leave such rows out with `playhead index --skip-bad-rows`"
 
 
 def _scan_lines(task: ScanTask) -> Iterator[Rows]:
@@ -227,7 +235,7 @@ def _read_halves(task: ScanTask, others: _Companions, run: _Run) -> Iterator[Row
 def _read(task: ScanTask, others: _Companions, lines: _Run) -> Rows:
     """Read a run of lines, all of which must be good."""
     reader: Any = get_format(task.leaf.type)
-    rows: RowColumns = reader.columns(task.leaf, task.pair, lines.data)
+    rows = _columns_of(reader, task, lines.data)
     # A type of somebody's own may have lines of another form, which it takes apart itself.
     is_json = getattr(reader, "lines_are_json", True)
     if rows.num_rows != len(lines.starts) or (is_json and not lines.hold_one_object_each()):
@@ -255,6 +263,19 @@ def _read(task: ScanTask, others: _Companions, lines: _Run) -> Rows:
             columns[name][at] = getattr(lengths, name)
     task.dropped.update(rows.dropped)
     return Rows(_typed(columns), content if task.embed else None, lines.position, statuses, parts)
+
+
+def _columns_of(reader: Any, task: ScanTask, data: bytes) -> RowColumns:
+    """What a type says of some lines; what fails in a type of somebody's own is a bad row."""
+    try:
+        return reader.columns(task.leaf, task.pair, data)
+    except (PlayheadError, MemoryError):
+        raise
+    except Exception as error:
+        raise BadRowError(
+            f"the input type {task.leaf.type!r} fails: {type(error).__name__}: {error}",
+            fix="Correct the row, or the type",
+        ) from error
 
 
 def _shared(rows: RowColumns, first_shard: int) -> Block:
@@ -311,5 +332,5 @@ def _placed(task: ScanTask, line: _Run, error: BadRowError) -> ManifestError:
     where = (
         f"{task.pair.manifest}:{int(line.numbers[0]) + 1}, byte {line.offset + int(line.starts[0])}"
     )
-    fix = f"{error.fix}, or leave such rows out with `playhead index --skip-bad-rows`"
-    return ManifestError(error.what, where=f"leaf {task.leaf.name}, {where}", fix=fix)
+    where = f"leaf {task.leaf.name}, {where}"
+    return ManifestError(error.what, where=where, fix=_or_skip(error.fix))

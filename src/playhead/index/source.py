@@ -84,9 +84,10 @@ def stamp(path: str) -> Stamp:
     try:
         found = os.stat(path)  # noqa: PTH116 - there are a hundred thousand of them
     except (FileNotFoundError, NotADirectoryError):
-        raise SourceNotFoundError(
-            "the file does not exist", where=path, fix="Correct the path in the config"
-        ) from None
+        fix = "Correct the path in the config"
+        if any(char in path for char in "*?"):
+            fix = "Write a range, such as shard_{0..9}.tar: * and ? are no patterns here"
+        raise SourceNotFoundError("the file does not exist", where=path, fix=fix) from None
     except (OSError, ValueError) as error:
         raise _unusable(path, error) from None
     # A pipe would be waited for, maybe for ever, once it is opened.

@@ -54,6 +54,7 @@ def columns_of(
     sides: Sequence[SideColumns],
     *,
     by_shard: bool,
+    by_status: bool,
 ) -> tuple[LeafColumns, ...]:
     """Give the plan its view of each leaf.
 
@@ -63,6 +64,8 @@ def columns_of(
         The leaves, their columns, and what is known of their rows beside them.
     by_shard
         Whether passes go shard by shard. Rows of tables always do.
+    by_status
+        Whether rows are chosen by their `validation_status`.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def columns_of(
         When slices are wanted of shards whose rows do not stand together.
     """
     return tuple(
-        _columns(leaf, pack, side, by_shard=by_shard)
+        _columns(leaf, pack, side, by_shard=by_shard, by_status=by_status)
         for leaf, pack, side in zip(leaves, packs, sides, strict=True)
     )
 
@@ -80,7 +83,9 @@ class _Shards(NamedTuple):
     num_bytes: NDArray[np.int64]
 
 
-def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -> LeafColumns:
+def _columns(
+    leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool, by_status: bool
+) -> LeafColumns:
     if leaf.concatenation is not None:
         return _joined(leaf, pack, side, leaf.concatenation)
     shards = _shards(leaf, pack) if by_shard or pack.groups is not None else None
@@ -94,7 +99,7 @@ def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool) -
         explain_change=pack.explain_change,
         shard=None if shards is None else shards.of_row,
         shard_bytes=None if shards is None else shards.num_bytes,
-        status=pack.status if pack.entry.statuses else None,
+        status=pack.status if by_status and pack.entry.statuses else None,
         statuses=tuple(pack.entry.statuses),
         excluded_rows=None if excluded is None else excluded.rows,
         excluded_at=None if excluded is None else excluded.at,

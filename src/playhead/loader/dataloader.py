@@ -153,7 +153,13 @@ def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size:
             for leaf, pack in zip(blend.leaves, packs, strict=True)
         ]
     return Planning(
-        leaves=columns_of(blend.leaves, packs, sides, by_shard=options.locality == "shards"),
+        leaves=columns_of(
+            blend.leaves,
+            packs,
+            sides,
+            by_shard=options.locality == "shards",
+            by_status=options.keep is not None,
+        ),
         shape=shape_of(
             options,
             finite=blend.finite,

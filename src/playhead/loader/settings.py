@@ -96,7 +96,8 @@ def shape_of(
         locality=options.locality or ("shards" if has_tables else "rows"),
         cache_bytes=options.cache_bytes,
         window_draws=options.window_draws,
-        keep=options.keep,
+        # Without a choice no row has a status.
+        keep=options.keep or "pass",
         tokens=tokens,
         min_tps=_positive(options.min_tps) if tokens else None,
         max_tps=_ceiling(options.max_tps) if tokens else None,

@@ -1,0 +1,77 @@
+"""Whether an archive has the member that its index names, as far as one header says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from playhead.errors import StaleIndexError
+from playhead.storage.tarheader import BLOCK, BadHeaderError, parse_header, to_text
+
+if TYPE_CHECKING:
+    from playhead.storage.tarheader import Header
+
+__all__ = ["REINDEX", "check_name", "checked_header"]
+
+REINDEX: Final = "Run `playhead index` again; if the file should not have changed, restore it"
+"""What to do about a file that is not the one that was indexed."""
+
+# A name of 100 bytes or more stands in an extension header, whole or not at all in this one.
+_SHORT_NAME = 100
+
+
+def checked_header(block: bytes, tar: str, offset: int, size: int) -> Header:
+    """Read the header before a payload, and compare its size with the index.
+
+    Parameters
+    ----------
+    block
+        The 512 bytes before the payload.
+    tar, offset, size
+        The archive, and where the index says that the payload begins and how long it is.
+
+    Raises
+    ------
+    StaleIndexError
+        If it is no header, or one of another size.
+    """
+    try:
+        header = parse_header(block)
+    except BadHeaderError as error:
+        found = str(error)
+    else:
+        # Sizes from 8 GiB on may stand in an extension header only.
+        if header.size == size or size >= 1 << 33:
+            return header
+        found = f"the header says {header.size} bytes"
+    raise StaleIndexError(
+        f"the archive has no member of {size} bytes where the index has one: {found}",
+        where=f"{tar}, byte {offset - BLOCK}",
+        fix=REINDEX,
+    )
+
+
+def check_name(wanted: str, tar: str, header: Header, offset: int) -> None:
+    """Compare a member's name with the row's, as far as its header holds it.
+
+    Parameters
+    ----------
+    wanted
+        The name that the row gives.
+    tar, header, offset
+        The archive, the member's header, and where its payload begins.
+
+    Raises
+    ------
+    StaleIndexError
+        If it is another name.
+    """
+    found = to_text(header.name)
+    if found.removeprefix("./") == wanted.removeprefix("./"):
+        return
+    if len(header.name) >= _SHORT_NAME or not wanted.isascii():
+        return
+    raise StaleIndexError(
+        f"the row's audio is {wanted!r} and the archive has {found!r} there",
+        where=f"{tar}, byte {offset - BLOCK}",
+        fix=REINDEX,
+    )
