@@ -20,6 +20,13 @@ from pathlib import Path
 MOST_BYTES = 12 << 30
 
 
+def fast_folder() -> str:
+    """In memory where there is some, as every case writes and syncs files; `TMPDIR` wins."""
+    shared = "/dev/shm"
+    has_room = "TMPDIR" not in os.environ and os.access(shared, os.W_OK)
+    return shared if has_room else tempfile.gettempdir()
+
+
 def main(numbers: list[int]) -> None:
     faulthandler.enable()
     warnings.simplefilter("ignore")
@@ -27,9 +34,7 @@ def main(numbers: list[int]) -> None:
     from fuzz.cases import run_case
 
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    # In memory where there is some: every case writes and syncs files.
-    fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="playhead-fuzz-", dir=fast) as name:
+    with tempfile.TemporaryDirectory(prefix="playhead-fuzz-", dir=fast_folder()) as name:
         # What a case writes where it stands goes with the rest.
         os.chdir(name)
         for number in numbers:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fuzz.child import fast_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,21 +49,26 @@ class Tally:
 def run(cases: range, processes: int) -> Tally:
     """Run cases in so many processes at a time."""
     tally = Tally()
-    with ThreadPoolExecutor(processes) as threads:
-        parts = [list(cases[offset::processes]) for offset in range(processes)]
-        list(threads.map(lambda part: _run_part(part, tally), parts))
+    parts = [list(cases[offset::processes]) for offset in range(processes)]
+    # A child that crashes leaves its files to whoever started it.
+    with (
+        tempfile.TemporaryDirectory(prefix="playhead-fuzz-", dir=fast_folder()) as folder,
+        ThreadPoolExecutor(processes) as threads,
+    ):
+        list(threads.map(lambda part: _run_part(part, tally, folder), parts))
     return tally
 
 
-def _run_part(cases: list[int], tally: Tally) -> None:
+def _run_part(cases: list[int], tally: Tally, folder: str) -> None:
     while cases:
-        cases = _run_child(cases, tally)
+        cases = _run_child(cases, tally, folder)
 
 
-def _run_child(cases: list[int], tally: Tally) -> list[int]:
+def _run_child(cases: list[int], tally: Tally, folder: str) -> list[int]:
     """Run cases in one process; return those after the one that ended it."""
     command = [sys.executable, "-m", "fuzz.child", *map(str, cases)]
     environment = {**os.environ, "PYTHONPATH": str(_TESTS), "OMP_NUM_THREADS": "1"}
+    environment["TMPDIR"] = folder
     left = list(cases)
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
