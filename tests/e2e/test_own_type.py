@@ -144,3 +144,43 @@ def test_own_options_and_mistakes(own_type, corpus, tmp_path):
     with pytest.raises(ManifestError, match=r"not path, seconds and text.*bad\.tsv:11, byte "):
         playhead.dataloader([{**entry, "list_path": str(tmp_path / "bad.tsv")}], **config)
     assert json.dumps(read.state_dict())
+
+
+def test_the_commands_import_a_type_of_ones_own(tmp_path: Path):
+    """Indexed by several processes and checked, from a config that names the type."""
+    for number in range(2):
+        lines = []
+        for n in range(4):
+            (tmp_path / f"{number}-{n}.wav").write_bytes(wav_bytes(0.2 + n / 10, seed=n))
+            lines.append(f"{number}-{n}.wav\t{0.2 + n / 10}\ttext {n}\n")
+        (tmp_path / f"{number}.tsv").write_text("".join(lines))
+    entries = [{"type": "tsv", "list_path": str(tmp_path / f"{n}.tsv")} for n in range(2)]
+    (tmp_path / "blend.yaml").write_text(json.dumps({"input_cfg": entries, "batch_size": 2}))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(EXAMPLE.parent),
+        "PLAYHEAD_CACHE": str(tmp_path / "cache"),
+    }
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "playhead", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+
+    unknown = run("index", "blend.yaml")
+    assert "unknown type 'tsv'" in unknown.stderr
+    indexed = run("index", "blend.yaml", "--import", "own_type", "--workers", "2", "--json")
+    assert indexed.returncode == 0, indexed.stderr
+    assert "Packs: 2 built" in indexed.stderr
+    checked = run("check", "blend.yaml", "--import", "own_type", "--repeatable")
+    assert checked.returncode == 0, checked.stderr
+    missing = run("index", "blend.yaml", "--import", "no_such_module")
+    assert missing.returncode == 2
+    assert "there is no module no_such_module (--import)" in missing.stderr.lower()
+    assert "Traceback" not in missing.stderr

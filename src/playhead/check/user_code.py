@@ -16,7 +16,7 @@ from playhead.errors import ConfigError, PlayheadError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["blame", "load_dataset"]
+__all__ = ["blame", "load_dataset", "load_module"]
 
 _HERE = Path(__file__).parents[1]
 
@@ -42,7 +42,7 @@ def load_dataset(name: str) -> Any:
             where="--dataset",
             fix="Write module:Name, such as my_data:MyDataset",
         )
-    module = _module(module_name)
+    module = load_module(module_name, "--dataset")
     try:
         found: Any = operator.attrgetter(attribute)(module)
     except AttributeError:
@@ -112,7 +112,21 @@ def _is_users(filename: str) -> bool:
     )
 
 
-def _module(name: str) -> ModuleType:
+def load_module(name: str, option: str) -> ModuleType:
+    """Import a module of the user's; the current folder is searched first.
+
+    Parameters
+    ----------
+    name
+        Its name, such as `my_data` or `project.types`.
+    option
+        The option that names it, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be imported; the user's file and line are named.
+    """
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -122,15 +136,15 @@ def _module(name: str) -> ModuleType:
         missing = error.name or ""
         if not (name == missing or name.startswith(f"{missing}.")):
             raise blame(
-                error, f"{name} cannot be imported", fix="Install what it imports"
+                error, f"the module {name} cannot be imported", fix="Install what it imports"
             ) from error
         raise ConfigError(
             f"there is no module {missing}",
-            where="--dataset",
+            where=option,
             fix=f"Run this in the folder that holds it, or install it; {here} was searched first",
         ) from None
     except (Exception, SystemExit) as error:
-        raise blame(error, f"{name} cannot be imported") from error
+        raise blame(error, f"the module {name} cannot be imported") from error
 
 
 def _offered(module: ModuleType) -> str:

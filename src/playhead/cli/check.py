@@ -50,6 +50,15 @@ def check(
     data_blend_dir: Annotated[
         str | None, typer.Option(help="What ${data_blend_dir} stands for.", metavar="DIR")
     ] = None,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            help="Import a module first, which registers input types or prompts of your own; may be"
+            " repeated.",
+            metavar="MODULE",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON to stdout.")
     ] = False,
@@ -67,9 +76,11 @@ def check(
             " bit for bit, with your dataset (--dataset module:Name)"
         )
     from playhead.check import check_repeatable  # noqa: PLC0415  (imports torch)
-    from playhead.check.user_code import blame  # noqa: PLC0415  (same)
+    from playhead.check.user_code import blame, load_module  # noqa: PLC0415  (same)
 
     try:
+        for name in imports or ():
+            load_module(name, "--import")
         loader = _loader(config, dataset, section=section, data_blend_dir=data_blend_dir)
         result = check_repeatable(loader, batches, workers=workers)
     except PlayheadError as error:

@@ -123,6 +123,15 @@ def index(
             metavar="FILE",
         ),
     ] = None,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            help="Import a module first, which registers input types or prompts of your own; may be"
+            " repeated.",
+            metavar="MODULE",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
     ] = False,
@@ -136,6 +145,7 @@ def index(
     from playhead.index.arguments import discover  # noqa: PLC0415  (loads NumPy)
     from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
 
+    _import_all(imports or ())
     mine = _slice_of(part)
     if indexes_root is not None and scheme(indexes_root):
         raise NotSupportedError(
@@ -186,6 +196,15 @@ def index(
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
     raise typer.Exit(1 if report.failures else 0)
+
+
+def _import_all(names: Sequence[str]) -> None:
+    if not names:
+        return
+    from playhead.check.user_code import load_module  # noqa: PLC0415  (imports torch)
+
+    for name in names:
+        load_module(name, "--import")
 
 
 def _build_sidecars(report: Report, workers: int) -> None:

@@ -211,6 +211,7 @@ def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
         first_shard=part.shard,
         embed=leaf.embed,
         skip_bad_rows=settings.skip_bad_rows,
+        reader=type(get_format(leaf.bare.type)),
         field_codes=leaf.fields,
     )
 

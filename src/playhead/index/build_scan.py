@@ -63,6 +63,8 @@ class ScanTask:
     """Whether the rows' bytes go into the pack."""
     skip_bad_rows: bool
     """Whether rows that cannot be used are counted rather than raised."""
+    reader: type | None = None
+    """The class of its input type: it travels by name, which loads and registers it."""
     field_codes: dict[str, int] = field(default_factory=dict[str, int])
     """Number of each field among those of the leaf."""
     dropped: Counter[str] = field(default_factory=Counter)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from playhead.blend.section import find_section
+from playhead.blend.types import declared
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.config import Spot
 from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
@@ -24,7 +25,7 @@ __all__ = ["discover_config", "discover_folder"]
 
 _Keys: TypeAlias = tuple["str | int", ...]
 
-_WITHOUT_INDEX = frozenset({"multi_speaker_simulator", "parquet", "txt", "txt_pair"})
+_WITHOUT_INDEX = frozenset({"multi_speaker_simulator", "txt", "txt_pair"})
 _BY_KEYS = frozenset(
     {
         "group",
@@ -226,6 +227,9 @@ class _Walk:
             self._blend(tree, node, keys, root)
         elif kind == "share_gpt_webdataset":
             self._webdataset(tree, node, keys, root)
+        elif declared(kind) is not None:
+            # There is nothing to index by itself, and a pack to build.
+            self.mentions += 1
         elif kind not in _WITHOUT_INDEX:
             self.unknown[kind] += 1
 
