@@ -15,6 +15,7 @@ from playhead.paths import expand
 from playhead.storage import local
 from support.corpus import nemo_corpus, tarred_corpus, wav_bytes, write_jsonl, write_tar
 from support.fetching import leaf_of, micro_batch, spec_of
+from support.leaves import make_leaf, open_one
 
 DURATIONS = [0.1 + 0.01 * i for i in range(24)]
 
@@ -241,3 +242,18 @@ def test_a_file_that_is_gone_is_named(tmp_path):
     (tmp_path / "audio_2.tar").unlink()
     with pytest.raises(SourceNotFoundError, match=r"audio_2\.tar"):
         reader.read(micro_batch([23]), with_audio=True)
+
+
+def test_members_that_change_places_are_noticed_at_any_read(tmp_path):
+    """Of one size, they would pass for each other; the first read of an archive told only one."""
+    members = [(f"{n}.wav", wav_bytes(0.2, seed=n)) for n in range(4)]
+    tar = write_tar(tmp_path / "a.tar", members)
+    rows = [{"audio_filepath": name, "duration": 0.2} for name, _ in members]
+    leaf = make_leaf("nemo_tarred", manifest=[write_jsonl(tmp_path / "m.json", rows)], tar=[tar])
+    reader = Reader((leaf,), (open_one(leaf, tmp_path / "packs").ref,), Timings())
+    assert reader.read(micro_batch([0, 3]), with_audio=True)[1].id == "3.wav"
+    members[1], members[2] = members[2], members[1]
+    write_tar(tar, members)
+    assert reader.read(micro_batch([0, 3]), with_audio=True)[0].id == "0.wav"
+    with pytest.raises(StaleIndexError, match=r"row's audio is '2.wav' and the archive has '1.wav'"):
+        reader.read(micro_batch([3, 2]), with_audio=True)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from playhead.errors import BuildError, IndexFileError
+from playhead.index import exclusions
 from playhead.index.build import open_leaves
 from playhead.index.exclusions import (
     Exclusion,
@@ -234,3 +235,22 @@ def test_compressed_manifests_have_rows_too(tmp_path):
     pack = opened(leaf_of("nemo", manifest=path), tmp_path)
     add_exclusions(pack.path, excluded(pack, [11]))
     assert found(pack) == ([11], [1000], 0)
+
+
+def test_a_bit_that_changed_is_noticed(tmp_path):
+    """Damaged, the list could bring rows back in silence, or Arrow down."""
+    rows = [Exclusion("s", "/m.json", n, n, "no audio", n + 1) for n in range(3)]
+    path = exclusions_path(tmp_path / "a.idxpack")
+    exclusions._write(path, rows)
+    data = path.read_bytes()
+    assert exclusions._read(str(tmp_path / "a.idxpack")) == {"s": rows}
+    for place in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        exclusions._read_once.cache_clear()
+        with pytest.raises(IndexFileError, match="cannot be read"):
+            exclusions._read(str(tmp_path / "a.idxpack"))
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(IndexFileError, match="cannot be read"):
+        exclusions._read(str(tmp_path / "a.idxpack"))

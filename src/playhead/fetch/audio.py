@@ -303,7 +303,7 @@ def _one_channel(
 
 
 def _resampled(stretch: _Stretch, rate: int) -> NDArray[np.float32]:
-    if stretch.header.rate == rate:
+    if stretch.header.rate == rate or stretch.samples.shape[1] == 0:
         return stretch.samples
     from playhead.fetch.resampling import resample  # noqa: PLC0415 - imports Lhotse, 2 s
 

@@ -18,7 +18,6 @@ from playhead.formats import (
     Example,
     Part,
     Place,
-    SourcePair,
     TableFormat,
     get_format,
 )
@@ -29,7 +28,7 @@ from playhead.storage import local
 from playhead.storage.tarheader import BLOCK, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,7 +90,6 @@ class Reader:
         self._starts: dict[int, NDArray[np.int64]] = {}
         self._lines: dict[str, ExtraLines] = {}
         self._fresh: set[str] = set()
-        self._named: set[str] = set()
         self._timings = timings
 
     def read(self, micro_batch: MicroBatch, *, with_audio: bool) -> list[Example]:
@@ -287,6 +285,7 @@ class Reader:
         leaf, pack, rows = group.leaf, group.pack, group.rows
         reader: Any = get_format(leaf.type)
         is_table = isinstance(reader, TableFormat)
+        member_of: Callable[[bytes], str | None] | None = getattr(reader, "member", None)
         uris = pack.shards.uris
         facts = zip(
             group.at.tolist(),
@@ -314,11 +313,9 @@ class Reader:
             parts = found.parts.get(at, [])
             if tar >= 0 and with_audio:
                 header = checked_header(found.header[at] or b"", uris[tar], offset, payload_size)
-                if uris[tar] not in self._named:
-                    pair = SourcePair(manifest=uris[shard], tars=(uris[tar],))
-                    wanted = (reader.columns(leaf, pair, content).members or [""])[0]
+                wanted = member_of(content) if member_of is not None else None
+                if wanted:
                     check_name(wanted, uris[tar], header, offset)
-                    self._named.add(uris[tar])
                 parts = [Part("audio", found.audio[at] or b"", uris[tar], offset)]
                 place = replace(
                     place, member=f"{uris[tar]}/{to_text(header.name)}", member_byte=offset

@@ -119,7 +119,9 @@ class BadRowError(ManifestError):
 class Format(Protocol):
     """An input type whose rows are lines: which files it has, what a row and its sample are.
 
-    Lines are JSON objects unless the class says ``lines_are_json = False``.
+    Lines are JSON objects unless the class says ``lines_are_json = False``. A type whose audio lies
+    in archives may have a method ``member(row) -> str | None``, the name that `columns` gave to the
+    member: then a member is compared with its row whenever it is read.
     """
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:

@@ -46,6 +46,15 @@ __all__ = [
 
 WRITE_CUTS = "Write cuts, as CutSet.to_file does"
 _SIMPLE = ("MonoCut", "MultiCut", "Cut")
+# What Lhotse's classes take; they refuse any other key, which may be a misspelt one.
+_CUT_KEYS = frozenset(
+    {"_skipme", "channel", "custom", "duration", "features", "id", "recording", "start"}
+    | {"supervisions", "type"}
+)
+_SUPERVISION_KEYS = frozenset(
+    {"alignment", "channel", "custom", "duration", "gender", "id", "language", "recording_id"}
+    | {"speaker", "start", "text"}
+)
 _MONO = ("MonoCut", "Cut")
 
 
@@ -184,6 +193,7 @@ def cut_example(
     in_memory = in_memory or {}
     heard = _one_channel(leaf, data, place)
     try:
+        _check_keys(heard)
         main = main_cut(heard)
         supervisions: list[dict[str, Any]] = [
             supervision
@@ -345,6 +355,19 @@ def _simple_cuts(data: dict[str, Any]) -> list[dict[str, Any]]:
     if data["type"] == "MixedCut":
         return [track["cut"] for track in data["tracks"]]
     return [data]
+
+
+def _check_keys(data: dict[str, Any]) -> None:
+    """Refuse keys that Lhotse would refuse, where our own reading would pass them over."""
+    for cut in _simple_cuts(data):
+        if cut["type"] not in _SIMPLE:
+            continue
+        strange = cut.keys() - _CUT_KEYS
+        for supervision in cut.get("supervisions") or ():
+            strange |= supervision.keys() - _SUPERVISION_KEYS
+        if strange:
+            message = f"it has the key {min(map(str, strange))!r}, which no cut has"
+            raise ValueError(message)
 
 
 def _is_in_memory(array: Mapping[str, Any]) -> bool:

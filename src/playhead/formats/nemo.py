@@ -52,7 +52,12 @@ class _RoutedRow(_Row, gc=False):
     shard_id: int | None = None
 
 
+class _NamedRow(msgspec.Struct, gc=False):
+    audio_filepath: str | None = None
+
+
 _DECODER = msgspec.json.Decoder(_Row)
+_NAME_DECODER = msgspec.json.Decoder(_NamedRow)
 _ROUTED_DECODER = msgspec.json.Decoder(_RoutedRow)
 
 
@@ -145,6 +150,11 @@ class Nemo:
             dropped={"_skipme": dropped} if dropped else {},
             status=statuses_of([row.validation_status for row in rows]),
         )
+
+    def member(self, row: bytes) -> str | None:
+        """Name of the archive's member that holds a row's audio; None where the row has none."""
+        name = _NAME_DECODER.decode(row).audio_filepath
+        return member_name(name) if name else None
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row; `Format.example`."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from playhead.errors import IndexFileError
 from playhead.index.lock import build_lock
 from playhead.storage.atomic import atomic_write
+from playhead.storage.seal import OPEN_SEAL, SEAL_KEY, sealed, why_broken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -235,9 +236,12 @@ def _write(path: Path, rows: Sequence[Exclusion]) -> None:
         pa.array(column, field.type)
         for column, field in zip(zip(*rows, strict=True), _SCHEMA, strict=True)
     ]
-    batch = pa.record_batch(columns, schema=_SCHEMA)
-    with atomic_write(path) as file, pa.ipc.new_file(file, _SCHEMA) as out:
-        out.write_batch(batch)
+    schema = _SCHEMA.with_metadata({**_SCHEMA.metadata, SEAL_KEY: OPEN_SEAL})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as out:
+        out.write_batch(pa.record_batch(columns, schema=schema))
+    with atomic_write(path) as file:
+        file.writelines(sealed(memoryview(sink.getvalue())))
 
 
 def _read(pack: str) -> Mapping[str, list[Exclusion]]:
@@ -254,20 +258,30 @@ def _read(pack: str) -> Mapping[str, list[Exclusion]]:
 @lru_cache(maxsize=64)
 def _read_once(path: str, *identity: int) -> Mapping[str, list[Exclusion]]:  # noqa: ARG001 - the key
     try:
-        with pa.OSFile(path) as file, pa.ipc.open_file(file) as reader:
+        data = Path(path).read_bytes()
+        why = why_broken(memoryview(data))
+        if why is not None:
+            raise _unreadable(path, why)
+        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
             schema = reader.schema
-            is_ours = schema.equals(_SCHEMA, check_metadata=True)
+            is_ours = _version_of(schema) == _version_of(_SCHEMA) and schema.equals(_SCHEMA)
             rows = reader.read_all().to_pylist() if is_ours else []
+    except IndexFileError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from None
     if not is_ours:
-        version = (schema.metadata or {}).get(_VERSION_KEY)
+        version = _version_of(schema)
         raise _unreadable(path, f"it is of version {version!r}" if version else "it is not ours")
     found: dict[str, list[Exclusion]] = {}
     for row in rows:
         one = Exclusion(**row)
         found.setdefault(one.source, []).append(one)
     return found
+
+
+def _version_of(schema: pa.Schema) -> bytes | None:
+    return (schema.metadata or {}).get(_VERSION_KEY)
 
 
 def _unreadable(path: str, why: str) -> IndexFileError:

@@ -23,6 +23,8 @@ _KEYS = {
     "version", "plan", "seed", "next_seed", "W", "step", "window", "leaves", "shape", "weights",
     "order", "read", "moved", "chain",
 }  # fmt: skip
+# What a run could never reach, and arrays of 64 bits cannot hold together.
+_TOO_LARGE = 1 << 60
 _REQUIRED = ("version", "plan", "seed", "W", "step", "window", "leaves", "chain")
 
 
@@ -214,8 +216,8 @@ def _parsed(state: Mapping[str, Any]) -> Position:
 def _whole(value: Any, least: int | None = None) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is not a whole number")
-    if least is not None and value < least:
-        raise ValueError(f"{value} is below {least}")
+    if least is not None and not least <= value < _TOO_LARGE:
+        raise ValueError(f"{value} is below {least}, or absurdly large")
     return value
 
 

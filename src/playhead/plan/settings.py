@@ -87,6 +87,8 @@ class Shape:
     """Rows that a pass takes of each shard, from a keyed row on; None takes all."""
 
     def __post_init__(self) -> None:
+        for name in ("finite", "shuffle", "excluded_speakers", "perturb_speed"):
+            _true_or_false(name, getattr(self, name))
         for name in ("min_duration_us", "max_duration_us", "exclusions"):
             _at_least(name, getattr(self, name), 0)
         for name in ("cache_bytes", "window_draws", "truncate_us", "pad_us", "slice_length"):
@@ -207,6 +209,8 @@ class Batching:
                 raise PlanError(
                     f"the option {name} is {value}", fix=f"Give a number of at most {_MOST[name]:,}"
                 )
+        for name in ("bucketing", "strict_2d", "drop_last"):
+            _true_or_false(name, getattr(self, name))
         _one_of("oversize", self.oversize, get_args(Oversize))
         self._check_bins()
         if self.batch_size is None and self.batch_duration_us is None and not self.sizes:
@@ -270,6 +274,11 @@ def _finite(name: str, value: Any) -> None:
         return
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
         raise PlanError(f"the option {name} is {value}", fix="Give a number, or leave it out")
+
+
+def _true_or_false(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise PlanError(f"the option {name} is {value!r}", fix="Give true or false")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import mmap
-import re
-import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from playhead.errors import IndexFileError
 from playhead.storage.atomic import atomic_write, remove_stale
+from playhead.storage.seal import OPEN_SEAL, SEAL_KEY, sealed, why_broken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,11 +23,6 @@ SIDE_VERSION: Final = "1"
 """Version of the files' layout."""
 
 _PREFIX = "playhead.side."
-_SEAL_KEY = _PREFIX + "seal"
-_OPEN_SEAL = b"crc32:00000000"
-_SEAL = re.compile(rb"crc32:[0-9a-f]{8}")
-# The schema, and with it the seal, stands at both ends of the file, within so many bytes.
-_END_BYTES = 4096
 _REBUILD = "Delete the file: it is made again"
 
 
@@ -60,26 +54,19 @@ def write_side(path: Path, content: SideColumns) -> None:
         "digest": content.digest,
         "rows": str(content.num_rows),
         "fingerprint": content.fingerprint,
-        "seal": _OPEN_SEAL.decode(),
     }
     batch = pa.record_batch(
         [pa.array(column) for column in content.columns.values()], names=list(content.columns)
-    ).replace_schema_metadata({_PREFIX + key: value for key, value in metadata.items()})
+    ).replace_schema_metadata(
+        {**{_PREFIX + key: value for key, value in metadata.items()}, SEAL_KEY: OPEN_SEAL}
+    )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
     data = memoryview(sink.getvalue())
-    places = _seals(data)
-    assert len(places) == 2
-    seal = b"crc32:%08x" % _checksum(data, places)
     remove_stale(path.parent)
     with atomic_write(path) as file:
-        end = 0
-        for place in places:
-            file.write(data[end:place])
-            file.write(seal)
-            end = place + len(seal)
-        file.write(data[end:])
+        file.writelines(sealed(data))
 
 
 def read_side(path: Path) -> SideColumns | None:
@@ -97,13 +84,9 @@ def read_side(path: Path) -> SideColumns | None:
         return None
     except (OSError, ValueError) as error:
         raise _damaged(path, error) from None
-    data = memoryview(mapped)
-    places = _seals(data)
-    if len(places) != 2:
-        raise _damaged(path, "it is not as long as it was")
-    seals = {bytes(data[place : place + len(_OPEN_SEAL)]) for place in places}
-    if seals != {b"crc32:%08x" % _checksum(data, places)}:
-        raise _damaged(path, "its checksum is another")
+    why = why_broken(memoryview(mapped))
+    if why is not None:
+        raise _damaged(path, why)
     try:
         return _parsed(mapped)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
@@ -128,26 +111,6 @@ def _parsed(mapped: mmap.mmap) -> SideColumns | None:
         fingerprint=said[_PREFIX + "fingerprint"],
         digest=said[_PREFIX + "digest"],
     )
-
-
-def _seals(data: memoryview) -> list[int]:
-    """Where the seals stand in a file."""
-    tail = len(data) - _END_BYTES
-    spans = [(0, len(data))] if tail <= _END_BYTES else [(0, _END_BYTES), (tail, len(data))]
-    return [
-        start + match.start()
-        for start, stop in spans
-        for match in _SEAL.finditer(bytes(data[start:stop]))
-    ]
-
-
-def _checksum(data: memoryview, places: list[int]) -> int:
-    """CRC-32 of a file as if its seals were open."""
-    checksum, end = 0, 0
-    for place in places:
-        checksum = zlib.crc32(_OPEN_SEAL, zlib.crc32(data[end:place], checksum))
-        end = place + len(_OPEN_SEAL)
-    return zlib.crc32(data[end:], checksum)
 
 
 def _damaged(path: Path, why: object) -> IndexFileError:
