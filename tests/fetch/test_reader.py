@@ -255,5 +255,5 @@ def test_members_that_change_places_are_noticed_at_any_read(tmp_path):
     members[1], members[2] = members[2], members[1]
     write_tar(tar, members)
     assert reader.read(micro_batch([0, 3]), with_audio=True)[0].id == "0.wav"
-    with pytest.raises(StaleIndexError, match=r"row's audio is '2.wav' and the archive has '1.wav'"):
+    with pytest.raises(StaleIndexError, match=r"audio is '2.wav' and the archive has '1.wav'"):
         reader.read(micro_batch([3, 2]), with_audio=True)

@@ -381,3 +381,16 @@ def test_what_fails_in_a_type_of_ones_own_names_the_row(tmp_path: Path, kind: st
     }
     with pytest.raises(playhead.ManifestError, match=said):
         list(playhead.dataloader(config, dataset=Texts()))
+
+
+def test_fields_that_no_row_has_are_said(tmp_path: Path):
+    config = write(tmp_path, {"speaker": "ann", "words": "one"}, {"speaker": "bob"})
+    with pytest.warns(UserWarning, match=r"text_field is 'txt', which none of 2 rows of leaf"):
+        assert texts(config, text_field="txt") == [None, None]
+    assert texts(config, text_field="words") == ["one", None]
+    with pytest.warns(UserWarning, match=r"lang_field is 'language', which none of 2 rows"):
+        texts(config, lang_field="language")
+    held_out = {"excluded_speaker_ids": ["ann"]}
+    with pytest.warns(UserWarning, match=r"names speker, which none of 2 rows has: no speaker"):
+        assert texts(config, **held_out, speaker_filter_fields=["speker"]) == ["0", "1"]
+    assert texts(config, **held_out, speaker_filter_fields=["speker", "speaker"]) == ["1"]

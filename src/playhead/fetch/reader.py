@@ -158,7 +158,7 @@ class Reader:
         leaves = np.unique(micro_batch.leaf).tolist()
         count = np.ones(len(micro_batch.row), np.int64)
         for number in leaves:
-            starts = self._joined(number)
+            starts = self.joined(number)
             if starts is not None:
                 mine = np.flatnonzero(micro_batch.leaf == number)
                 samples = micro_batch.row[mine]
@@ -168,7 +168,7 @@ class Reader:
         for number in leaves:
             mine = np.flatnonzero(micro_batch.leaf == number)
             rows, at = micro_batch.row[mine], first[mine]
-            starts = self._joined(number)
+            starts = self.joined(number)
             if starts is not None:
                 within = _ranges(count[mine])
                 rows = np.repeat(starts[rows], count[mine]) + within
@@ -183,7 +183,7 @@ class Reader:
             pack = self._packs[number] = self._refs[number].open()
         return pack
 
-    def _joined(self, number: int) -> NDArray[np.int64] | None:
+    def joined(self, number: int) -> NDArray[np.int64] | None:
         """Where each sample of a leaf whose rows are joined begins among its rows."""
         how = self._leaves[number].concatenation
         if how is None:

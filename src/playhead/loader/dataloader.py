@@ -16,6 +16,7 @@ from playhead.formats import get_format
 from playhead.formats.extra_fields import ExtraLines
 from playhead.loader.columns import columns_of, has_tables, slice_length_of
 from playhead.loader.encoding import encoding_of
+from playhead.loader.field_checks import remarks_on_fields
 from playhead.loader.indexing import index_command, open_columns, shown
 from playhead.loader.loader import Loader
 from playhead.loader.ranks import find_topology
@@ -106,6 +107,9 @@ def dataloader(
         encoding=encoding if needs_tokens(options) else None,
         fields=FieldFilter.from_options(options),
     )
+    if topology.rank == 0:
+        for remark in remarks_on_fields(blend, packs):
+            warnings.warn(remark, stacklevel=2)
     noise = open_noise(options, data_blend_dir=data_blend_dir, command=index_command(config))
     if noise is not None and topology.rank == 0:
         for note in noise.notes:
