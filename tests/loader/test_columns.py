@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
@@ -394,3 +395,48 @@ def test_fields_that_no_row_has_are_said(tmp_path: Path):
     with pytest.warns(UserWarning, match=r"names speker, which none of 2 rows has: no speaker"):
         assert texts(config, **held_out, speaker_filter_fields=["speker"]) == ["0", "1"]
     assert texts(config, **held_out, speaker_filter_fields=["speker", "speaker"]) == ["1"]
+
+
+class Halves(Letters):
+    """A token for two letters."""
+
+    digest = "halves"
+
+    def encode(self, text: str) -> list[int]:
+        return super().encode(text)[::2]
+
+
+def test_another_tokenizer_is_no_other_data(tmp_path: Path):
+    """Its counts lie beside the pack: progress stays, and the running window keeps the old ones."""
+    changes = [{"text": "x" * (2 + n % 8), "duration": 2.0} for n in range(24)]
+    section = write(tmp_path, *changes, seconds=2.0)
+    entry = {"type": "nemo", "manifest_filepath": section.pop("manifest_filepath")}
+    config = {"input_cfg": [entry, entry], "batch_size": 2, "shuffle": True, "seed": 3}
+    config |= {"window_draws": 40, "max_tps": 2.0}
+
+    def lengths(loader, count):
+        return [sorted(map(len, batch["texts"])) for batch in islice(loader, count)]
+
+    whole = playhead.dataloader(config, dataset=Texts(), tokenizer=Letters())
+    expected = lengths(whole, 60)
+    first = playhead.dataloader(config, dataset=Texts(), tokenizer=Letters())
+    before = lengths(first, 3)
+    state = json.loads(json.dumps(first.state_dict()))
+    other = playhead.dataloader(config, dataset=Texts(), tokenizer=Halves())
+    with pytest.warns(UserWarning, match="in effect from the next window"):
+        other.load_state_dict(state)
+    after = lengths(other, 57)
+    window = next(n for n, batch in enumerate(before + after) if max(batch) > 4)
+    assert 5 < window < 30
+    assert (before + after)[:window] == expected[:window]
+    assert all(max(batch) <= 4 for batch in expected)
+    # Of letters two a second are four in two seconds; of halves, eight letters.
+    assert max(max(batch) for batch in after) == 8
+    # Where the counts of the running window are gone, nobody guesses.
+    for path in (tmp_path / "cache").rglob("*.tokens-*"):
+        path.unlink()
+    lost = playhead.dataloader(config, dataset=Texts(), tokenizer=Halves())
+    with pytest.warns(UserWarning, match="in effect from the next window"):
+        lost.load_state_dict(state)
+    with pytest.raises(playhead.PositionError, match="token"):
+        next(iter(lost))
