@@ -16,7 +16,8 @@ from playhead.formats.shar_folders import CUTS, is_archive, pairs_of_fields, pai
 from playhead.formats.shar_record import parse_record
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from playhead.blend.leaf import Leaf
     from playhead.formats.base import RowColumns, SourcePair
@@ -93,9 +94,9 @@ class _Spot(NamedTuple):
         return f"{self.place}; field {part.field}, {part.path}, byte {part.offset}"
 
 
-def _check_field(fields: Collection[str], cut: CutRow) -> None:
-    """Refuse a cut whose recording lies in a field that nobody names."""
-    if "recording" in fields or cut.recording is None:
+def _check_field(fields: AbstractSet[str], cut: CutRow) -> None:
+    """Refuse a cut whose recording lies in a field that nobody names, unless it has features."""
+    if not fields.isdisjoint({"recording", "features"}) or cut.recording is None:
         return
     if any(source.type == "shar" for source in cut.recording.sources):
         raise BadRowError(
