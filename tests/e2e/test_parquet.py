@@ -236,8 +236,9 @@ def test_a_cache_smaller_than_the_data_unpacks_each_about_once_a_pass(
     loader = loader_of(entry, cache_bytes=most)
     for _ in range(2):
         count = unpacked_in_a_pass(monkeypatch, loader)
-        # The end of a window and the start of the next may share a row group, read at any time.
-        assert sum(count.values()) <= len(sizes) + 3
+        # The end of a window and the start of the next may share row groups, and which of them is
+        # still there depends on the clock; one for each batch would be hundreds.
+        assert sum(count.values()) <= 2 * len(sizes)
         held = sum(f.stat().st_size for f in (tmp_path / "tables").iterdir() if f.is_file())
         assert held <= most
 
