@@ -93,5 +93,10 @@ def _known(leaf: LeafPack) -> dict[tuple[tuple[str, Stamp], ...], Known]:
         files = tuple(zip(table.uris[shard:end], stored[shard:end], strict=True))
         said = dropped[shard]
         rows = slice(ends[shard] - int(table.rows[shard]), ends[shard])
-        known[files] = Known(rows, shard, {} if said is None else msgspec.json.decode(said))
+        try:
+            counts: dict[str, int] = {} if said is None else msgspec.json.decode(said)
+        except msgspec.DecodeError:
+            # A damaged table of files tells nothing: the manifest is read again.
+            continue
+        known[files] = Known(rows, shard, counts)
     return known
