@@ -37,7 +37,7 @@ class TsvList:
         """Name the files: here each list is one, without archives."""
         return [SourcePair(manifest=path) for path in leaf.paths["list"]]
 
-    def columns(self, leaf: Leaf, pair: SourcePair, block: bytes) -> RowColumns:  # noqa: ARG002
+    def columns(self, leaf: Leaf, pair: SourcePair, block: bytes) -> RowColumns:  # noqa: ARG002 - the protocol's
         """Say of each line of a block how long its sample is; this runs once, for the index."""
         rows = [_fields(line) for line in block.splitlines()]
         nothing = np.zeros(len(rows), np.int64)
@@ -51,7 +51,7 @@ class TsvList:
             tar=np.full(len(rows), -1, np.int32),
         )
 
-    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one line; this runs in the workers, for each sample."""
         name, seconds, text = _fields(row)
         root = Path(leaf.own["root"] or Path(place.shard).parent)

@@ -308,11 +308,11 @@ def test_each_file_once(config, tmp_path):
 def test_two_files_with_one_index_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for one, other in (("d/a.jsonl", "/d/a.jsonl"), ("s3://b/x.jsonl", "ais://b/x.jsonl")):
-        found = [Discovery(sidecars=(place(path, "jsonl", "/root"),)) for path in (one, other)]
-        with pytest.raises(ConfigError, match=f"{one} and {other}.*same index.*/root/"):
+        found = [Discovery(sidecars=(place(path, "jsonl", "/indexes"),)) for path in (one, other)]
+        with pytest.raises(ConfigError, match=f"{one} and {other}.*same index.*/indexes/"):
             merge(found)
     monkeypatch.chdir("/")
-    merge([Discovery(sidecars=(place(path, "jsonl", "/root"),)) for path in ("d/a", "/d/a")])
+    merge([Discovery(sidecars=(place(path, "jsonl", "/indexes"),)) for path in ("d/a", "/d/a")])
 
 
 def test_one_tar_with_two_layouts_is_refused():

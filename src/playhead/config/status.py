@@ -60,6 +60,7 @@ _NOT_YET: dict[str, tuple[Any, ...]] = {
 _DETAILS = frozenset(
     {
         "audio_locator_tag",
+        "measure_total_length",
         "quadratic_factor",
         "sampler_fusion",
         "sampler_weights",

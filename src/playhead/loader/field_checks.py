@@ -43,12 +43,14 @@ def remarks_on_fields(blend: Blend, packs: Sequence[LeafPack]) -> list[str]:
     said: list[str] = []
     named: set[str] = set()
     looked_at = 0
+    reader: Reader | None = None
     for number, leaf in enumerate(blend.leaves[:_LEAVES]):
         texts = leaf.options.text_field != _USUAL.text_field
         languages = leaf.options.lang_field != _USUAL.lang_field
         if not (texts or languages or speakers) or not packs[number].num_rows:
             continue
-        examples = _some(blend, packs, number)
+        reader = reader or Reader(blend.leaves, [pack.ref for pack in packs], Timings())
+        examples = _some(reader, packs[number], number)
         looked_at += len(examples)
         of_cuts = any(example.cut_data is not None for example in examples)
         if texts and not of_cuts and all(example.text is None for example in examples):
@@ -69,10 +71,9 @@ def _remark(leaf: str, option: str, field: str, rows: int) -> str:
     return f"{option} is {field!r}, which none of {rows} rows of leaf {leaf} has"
 
 
-def _some(blend: Blend, packs: Sequence[LeafPack], number: int) -> list[Example]:
-    count = min(_ROWS, packs[number].num_rows)
-    rows = np.arange(count) * packs[number].num_rows // count
-    reader = Reader(blend.leaves, [pack.ref for pack in packs], Timings())
+def _some(reader: Reader, pack: LeafPack, number: int) -> list[Example]:
+    count = min(_ROWS, pack.num_rows)
+    rows = np.arange(count) * pack.num_rows // count
     starts = reader.joined(number)
     samples = rows if starts is None else np.unique(np.searchsorted(starts, rows, "right") - 1)
     size = len(samples)

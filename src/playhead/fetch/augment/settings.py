@@ -123,11 +123,6 @@ class Augmentation:
         return found
 
     @property
-    def cuts_stretches(self) -> bool:
-        """Whether samples may be stretches of their rows."""
-        return self.truncate_duration is not None or self.cut_into_windows_duration is not None
-
-    @property
     def only_stretches(self) -> bool:
         """Whether nothing else is done than to take stretches: that needs no Lhotse."""
         others = (name for name in _SWITCHES if not name.startswith(("truncate", "cut_into")))
