@@ -6,14 +6,15 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from playhead.blend.leaf import Concatenation, ExtraField
+from playhead.blend.leaf import Concatenation, ExtraField, Transform
 from playhead.blend.section import INPUTS
+from playhead.blend.transforms import TRANSFORMS
 from playhead.blend.types import InputType, declared, type_names
 from playhead.config import STATUS
 from playhead.config.keys import nearest, refuse_misspelt
-from playhead.config.read import convert_option, refuse_unbuilt, without_missing
+from playhead.config.read import convert_option, without_missing
 from playhead.config.values import MISSING, convert
-from playhead.errors import ConfigError, NotSupportedError
+from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
     from playhead.config import Spot
@@ -25,6 +26,7 @@ GROUP = "group"
 CONCATENATED = "lhotse_concat"
 """The type of entries whose rows are joined into longer samples."""
 CASCADED = (
+    "audio_locator_tag",
     "channel_selector",
     "fault_tolerant_audio_loading",
     "force_finite",
@@ -36,38 +38,16 @@ CASCADED = (
     "lang_field",
     "slice_length",
     "text_field",
+    "token_equivalent_duration",
 )
 """The options of a section that its entries inherit and may override."""
 _COMMON = ("extra_fields", "name", "tags", "type", "weight")
-_UNBUILT = frozenset(
-    {
-        "lhotse_as_conversation",
-        "lhotse_magpietts_data_as_continuation",
-        "materialized_sft_messages",
-        "multi_speaker_simulator",
-        "multimodal_conversation",
-        "nemo_sft_jsonl",
-        "nemo_tarred_to_duplex",
-        "nemotron_text_converation",
-        "s2s_as_conversation",
-        "s2s_duplex_overlap_as_s2s_duplex",
-        "s2s_duplex_reverse_role",
-        "share_gpt",
-        "share_gpt_webdataset",
-        "sqa_as_conversation",
-        "txt",
-        "txt_jsonl",
-        "txt_pair",
-    }
-)
 # Further options that say something of one entry, though nothing here depends on them yet.
 _UNUSED = (
-    "audio_locator_tag",
     "index_pack_max_open_files",
     "max_open_streams",
     "metadata_only",
     "skip_missing_manifest_entries",
-    "token_equivalent_duration",
 )
 _KNOWN = frozenset({*_COMMON, *CASCADED, *INPUTS, *_UNUSED, "reweight_temperature"})
 _ROW_KEYS = frozenset(
@@ -122,7 +102,7 @@ class Entry:
     temperature: float | tuple[float, ...] | None
     """The temperature of its own levels."""
     children: Any
-    """The entries of a group."""
+    """The entries inside it; None where it names files itself."""
     specs: dict[str, Any]
     """Role to the paths that it declares, in the form that it has them."""
     own: dict[str, Any]
@@ -131,6 +111,8 @@ class Entry:
     """Fields that text files add to its rows."""
     concatenation: Concatenation | None
     """How its rows are joined; None where they are not."""
+    transform: Transform | None
+    """What it makes of the samples of the entries inside it; None where nothing."""
 
 
 def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
@@ -149,8 +131,6 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
     ------
     ConfigError
         When something is missing or impossible, or a key looks misspelt.
-    NotSupportedError
-        When its type or an option is not built yet.
     """
     if not isinstance(given, dict):
         raise ConfigError(
@@ -161,20 +141,22 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
     entry = without_missing(cast("dict[str, Any]", given))
     type_ = _type_of(entry, where)
     kind = declared(type_) or _NO_TYPE
-    own = {key: entry.pop(key, default) for key, default in kind.own.items()}
+    transform = TRANSFORMS.get(type_)
+    defaults = kind.own if transform is None else transform.own
+    own = {key: entry.pop(key, default) for key, default in defaults.items()}
     joined = _concatenation(entry, where) if type_ == CONCATENATED else None
-    known = _KNOWN.union(kind.inputs.values(), kind.own)
+    known = _KNOWN.union(kind.inputs.values(), defaults)
     unknown = [key for key in entry if key not in STATUS and key not in known]
     refuse_misspelt(unknown, known, where, strict=remarks.strict)
     options = {
         key: convert_option(key, value, where) for key, value in entry.items() if key in STATUS
     }
-    # A loader's tolerance wins over an entry's, so that is looked at later.
-    refuse_unbuilt({k: v for k, v in options.items() if k != "fault_tolerant_audio_loading"}, where)
     remarks.misplaced |= dict.fromkeys(key for key in options if key not in known)
-    children = options.pop("input_cfg", None) if type_ in (GROUP, CONCATENATED) else None
-    if type_ == CONCATENATED and children is None:
-        children = _inner(options, where)
+    children = None
+    if kind is _NO_TYPE:
+        children = options.pop("input_cfg", None)
+        if children is None and type_ != GROUP:
+            children = _inner(options, type_, where)
     given_paths = {**{key: entry[key] for key in entry if key not in STATUS}, **options}
     specs = _roles(kind, type_, given_paths, where)
     return Entry(
@@ -187,28 +169,23 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
         temperature=options.get("reweight_temperature"),
         children=children,
         specs=specs,
-        own=own,
+        own=own if transform is None else {},
         extra_fields=_extra_fields(entry, type_, where),
         concatenation=joined,
+        transform=None if transform is None else Transform(type_, own),
     )
 
 
 def _type_of(entry: dict[str, Any], where: Spot) -> str:
     type_ = entry.get("type")
-    types = type_names() | {GROUP, CONCATENATED}
+    types = type_names() | {GROUP, CONCATENATED, *TRANSFORMS}
     if isinstance(type_, str) and type_ in types:
         return type_
-    if isinstance(type_, str) and type_ in _UNBUILT:
-        raise NotSupportedError(
-            f"the input type `{type_}` is not supported yet",
-            where=str(where.at("type")),
-            fix=f"Use one of {', '.join(sorted(types))}",
-        )
     if type_ is None:
         typed = nearest("type", frozenset(entry)) if entry else None
         hint = f"Write `type` for `{typed}`" if typed else "Give it one, such as `nemo`"
         raise ConfigError("an entry of a blend has no type", where=str(where), fix=hint)
-    meant = nearest(str(type_), types | _UNBUILT)
+    meant = nearest(str(type_), types)
     raise ConfigError(
         f"the input type {type_!r} is not known",
         where=str(where.at("type")),
@@ -272,18 +249,18 @@ def _seconds(value: Any) -> float | None:
         return None
 
 
-def _inner(options: dict[str, Any], where: Spot) -> list[dict[str, Any]]:
-    """The one entry of a concatenation that names its files itself."""
-    for type_, key in (
+def _inner(options: dict[str, Any], type_: str, where: Spot) -> list[dict[str, Any]]:
+    """The one entry inside an entry that names the files of that one itself."""
+    for inner, key in (
         ("lhotse_shar", "shar_path"),
         ("lhotse", "cuts_path"),
         ("nemo", "manifest_filepath"),
     ):
         if options.get(key) is not None:
-            keys = (key, "tarred_audio_filepaths") if type_ == "nemo" else (key,)
-            return [{"type": type_, **{name: options.pop(name, None) for name in keys}}]
+            keys = (key, "tarred_audio_filepaths") if inner == "nemo" else (key,)
+            return [{"type": inner, **{name: options.pop(name, None) for name in keys}}]
     raise ConfigError(
-        f"an entry of type `{CONCATENATED}` names no data",
+        f"an entry of type `{type_}` names no data",
         where=str(where),
         fix="Add `input_cfg`, `cuts_path`, `shar_path` or `manifest_filepath`",
     )
@@ -293,7 +270,7 @@ def _extra_fields(entry: dict[str, Any], type_: str, where: Spot) -> tuple[Extra
     given = entry.get("extra_fields")
     if not given:
         return ()
-    if type_ in (GROUP, CONCATENATED):
+    if declared(type_) is None:
         raise ConfigError(
             f"`extra_fields` does not belong to an entry of type `{type_}`",
             where=str(where.at("extra_fields")),

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Concatenation", "ExtraField", "Leaf", "LeafOptions"]
+__all__ = ["Concatenation", "ExtraField", "Kind", "Leaf", "LeafOptions", "Transform"]
+
+Kind: TypeAlias = Literal["cut", "text", "pair", "sft", "messages", "conversation"]
+"""What a sample is: a stretch of audio, a line of text, two of them, or turns of several forms."""
+
+
+class Transform(NamedTuple):
+    """What makes other samples of those that an input type reads."""
+
+    name: str
+    """Its name, such as `lhotse_as_conversation`."""
+    options: Mapping[str, Any]
+    """Its own options, with their defaults."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +43,10 @@ class LeafOptions:
     """The channel to use, or the row's key that holds it."""
     slice_length: int | None = None
     """Rows that a pass takes of each shard, one after another; all if None."""
+    audio_locator_tag: str | None = None
+    """What stands for a stretch of audio in the text of a prompt."""
+    token_equivalent_duration: float | None = None
+    """Seconds of audio that take the room of one token."""
     cache_bytes: int = 64 << 30
     """Most bytes that unpacked stretches of tables may take on disk, for all of a machine."""
 
@@ -67,6 +83,8 @@ class Leaf:
     """What people read in messages and reports."""
     type: str
     """The input type's registered name, such as `nemo_tarred` or `lhotse_shar`."""
+    kind: Kind = "cut"
+    """What its samples are."""
     weight: int
     """Share of the blend in units of 2**-32; 0 is allowed."""
     paths: Mapping[str, tuple[str, ...]]
@@ -79,6 +97,8 @@ class Leaf:
     """Fields that lines of text files add to its rows."""
     concatenation: Concatenation | None = None
     """How rows are joined into samples; None where each row is one."""
+    transforms: tuple[Transform, ...] = ()
+    """What makes other samples of those that its files hold, one after another."""
     tags: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that every example of the leaf gets."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from playhead.blend.weights import shares, temperatures
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from playhead.blend.leaf import Concatenation, ExtraField
+    from playhead.blend.leaf import Concatenation, ExtraField, Transform
     from playhead.blend.sources import Source
     from playhead.config import Spot
 
@@ -32,6 +32,8 @@ class Branch:
     """Names of the groups, the outermost first."""
     concatenation: Concatenation | None = None
     """How rows are joined into samples; None where they are not."""
+    transforms: tuple[Transform, ...] = ()
+    """What makes other samples of them, the innermost first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,6 +15,7 @@ from playhead.blend.interpolation import plain
 from playhead.blend.leaf import Leaf, LeafOptions
 from playhead.blend.mixture import Twig, spread
 from playhead.blend.section import Section, find_section
+from playhead.blend.transforms import TRANSFORMS
 from playhead.blend.tree import plant
 from playhead.blend.types import declared
 from playhead.blend.weights import temperatures, whole_weight
@@ -25,6 +26,8 @@ from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    from playhead.blend.leaf import Kind
 
 __all__ = ["Blend", "read_blend"]
 
@@ -221,12 +224,14 @@ def _leaves(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple[L
             key=key,
             name=name if count[name] == 1 else f"{name} ({twig.source.first})",
             type=twig.type,
+            kind=_kind(twig),
             weight=whole_weight(share),
             paths=twig.source.paths,
             options=_leaf_options(twig, options),
             own=twig.own,
             extra_fields=twig.extra_fields,
             concatenation=twig.branch.concatenation,
+            transforms=twig.branch.transforms,
             tags=twig.branch.tags,
             labels=twig.branch.labels,
         )
@@ -240,11 +245,9 @@ def _keys(twigs: Sequence[Twig]) -> list[str]:
     keys: list[str] = []
     for twig in twigs:
         if twig.name is None:
-            seen[twig.source.identity] += 1
-            occurrence = seen[twig.source.identity]
-            key = (
-                twig.source.identity if occurrence == 1 else f"{twig.source.identity}-{occurrence}"
-            )
+            identity = _identity(twig)
+            seen[identity] += 1
+            key = identity if seen[identity] == 1 else f"{identity}-{seen[identity]}"
         else:
             key = _short(twig.name)
         owner = owners.setdefault(key, twig)
@@ -256,6 +259,24 @@ def _keys(twigs: Sequence[Twig]) -> list[str]:
             )
         keys.append(key)
     return keys
+
+
+def _identity(twig: Twig) -> str:
+    """What its data are, and what is made of them: the same samples wherever they are declared."""
+    transforms = twig.branch.transforms
+    if not transforms:
+        return twig.source.identity
+    text = "/".join((twig.source.identity, *(transform.name for transform in transforms)))
+    return blake2b(text.encode(), digest_size=len(twig.source.identity) // 2).hexdigest()
+
+
+def _kind(twig: Twig) -> Kind:
+    """What its samples are: what is no stretch of audio passes transforms as it is."""
+    of_type = declared(twig.type)
+    kind = "cut" if of_type is None else of_type.kind
+    for transform in twig.branch.transforms:
+        kind = TRANSFORMS[transform.name].kind if kind == "cut" else kind
+    return kind
 
 
 def _short(name: str) -> str:
@@ -287,6 +308,8 @@ def _leaf_options(twig: Twig, section: Options) -> LeafOptions:
         index_pack=pack and str(Path(options["index_pack_root"] or ".").absolute() / pack),
         input_sampling_rate=options["input_sampling_rate"],
         channel_selector=options["channel_selector"],
+        audio_locator_tag=options["audio_locator_tag"],
+        token_equivalent_duration=options["token_equivalent_duration"],
         # Files that are read row by row have no shards to take slices of.
         slice_length=options["slice_length"] if _is_stream(twig) else None,
         cache_bytes=section.cache_bytes,

@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead.blend.entry import CASCADED, CONCATENATED, GROUP, Entry, Remarks, read_entry
+from playhead.blend.entry import CASCADED, CONCATENATED, Entry, Remarks, read_entry
+from playhead.blend.leaf import ExtraField
 from playhead.blend.mixture import Branch, Mixture, Node, Twig
 from playhead.blend.sources import located, sources_of
+from playhead.blend.types import declared
 from playhead.blend.weights import shares
 from playhead.config import Spot
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.paths import scheme
 
 if TYPE_CHECKING:
-    from playhead.blend.leaf import ExtraField
+    from collections.abc import Sequence
+
     from playhead.blend.yaml_tree import YamlTree
     from playhead.config import Options
 
@@ -99,7 +102,7 @@ class _Gardener:
             given["input_cfg"] = children
         entry = read_entry(given, where, self.remarks)
         below = _below(branch, entry, where)
-        if entry.type in (GROUP, CONCATENATED):
+        if declared(entry.type) is None:
             inner = replace(self, level=self.level + 1)
             mixture = inner.mixture(entry.children, tree, (*keys, "input_cfg"), below)
             return replace(mixture, weight=entry.weight, temperature=entry.temperature)
@@ -144,18 +147,23 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
             where=str(where),
             fix="Join rows once",
         )
-    is_group = entry.type in (GROUP, CONCATENATED) and entry.name is not None
+    is_group = declared(entry.type) is None and entry.name is not None
     return Branch(
         options=options,
         tags={**branch.tags, **entry.tags},
         labels={**branch.labels, **entry.labels},
         names=(*branch.names, entry.name) if is_group and entry.name else branch.names,
         concatenation=entry.concatenation or branch.concatenation,
+        transforms=(
+            branch.transforms if entry.transform is None else (entry.transform, *branch.transforms)
+        ),
     )
 
 
 def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) -> Node:
     sources = sources_of(entry.type, entry.specs, base=tree.folder, where=where)
+    own, lines = _own_and_lines(entry, where)
+    fields = _located((*entry.extra_fields, *lines), tree)
     several = len(sources) > 1
     if not several and sources[0].weight is not None:
         # It has no effect, and is checked as those are that have one.
@@ -168,8 +176,8 @@ def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) ->
             branch=branch,
             name=entry.name,
             where=where,
-            own=entry.own,
-            extra_fields=_located_fields(entry, tree),
+            own=own,
+            extra_fields=fields,
         )
         for source in sources
     ]
@@ -181,8 +189,24 @@ def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) ->
     return Mixture(weight=entry.weight, children=twigs, where=where, is_level=False)
 
 
-def _located_fields(entry: Entry, tree: YamlTree) -> tuple[ExtraField, ...]:
-    """The extra fields of an entry, their files found as its data are."""
-    return tuple(
-        replace(field, path=located(field.path, tree.folder)[0]) for field in entry.extra_fields
-    )
+def _own_and_lines(entry: Entry, where: Spot) -> tuple[dict[str, Any], list[ExtraField]]:
+    """The own options of an entry, and the fields that come from those that name text files."""
+    kind = declared(entry.type)
+    names = {} if kind is None else kind.lines
+    fields: list[ExtraField] = []
+    for option, name in names.items():
+        path = entry.own[option]
+        if path is not None and (not isinstance(path, str) or not path):
+            raise ConfigError(
+                f"`{option}` is {path!r}, and has to be the path of a text file",
+                where=str(where.at(option)),
+                fix="Give one path, or leave it out",
+            )
+        if path:
+            fields.append(ExtraField(type="text_sample", name=name, path=path))
+    return {key: value for key, value in entry.own.items() if key not in names}, fields
+
+
+def _located(fields: Sequence[ExtraField], tree: YamlTree) -> tuple[ExtraField, ...]:
+    """Extra fields, their files found as data are."""
+    return tuple(replace(field, path=located(field.path, tree.folder)[0]) for field in fields)

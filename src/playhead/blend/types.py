@@ -10,6 +10,8 @@ from playhead.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from playhead.blend.leaf import Kind
+
 __all__ = ["InputType", "declare", "declared", "type_names"]
 
 
@@ -27,6 +29,10 @@ class InputType:
     """The options that only this type has, with their defaults."""
     is_stream: bool = False
     """Whether it repeats even where it stands alone, as tars do; a file of rows ends by itself."""
+    kind: Kind = "cut"
+    """What its samples are."""
+    lines: Mapping[str, str] = field(default_factory=dict)
+    """Own options that name text files, to the field that a line of them is of each sample."""
 
 
 _TYPES: dict[str, InputType] = {}
@@ -71,8 +77,10 @@ def type_names() -> frozenset[str]:
 
 
 _NEMO = {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"}
+_TEXT = {"text": "paths"}
+_TAR = frozenset({"tar"})
 for _type in (
-    InputType(name="nemo", inputs=_NEMO, optional=frozenset({"tar"})),
+    InputType(name="nemo", inputs=_NEMO, optional=_TAR),
     InputType(name="nemo_tarred", inputs=_NEMO),
     InputType(name="lhotse", inputs={"cuts": "cuts_path"}),
     InputType(name="lhotse_shar", inputs={"shar": "shar_path"}, is_stream=True),
@@ -84,6 +92,82 @@ for _type in (
             "duration_field": "duration",
             "id_field": "id",
             "sampling_rate": None,
+        },
+        is_stream=True,
+    ),
+    InputType(name="txt", inputs=_TEXT, own={"language": None}, is_stream=True, kind="text"),
+    InputType(name="txt_jsonl", inputs=_TEXT, own={"language": None}, is_stream=True, kind="text"),
+    InputType(
+        name="txt_pair",
+        inputs={"source": "source_paths", "target": "target_paths"},
+        own={
+            "source_language": None,
+            "target_language": None,
+            "questions_path": None,
+            "questions_language": None,
+        },
+        is_stream=True,
+        kind="pair",
+        lines={"questions_path": "question"},
+    ),
+    InputType(
+        name="nemo_sft_jsonl", inputs=_TEXT, own={"language": None}, is_stream=True, kind="sft"
+    ),
+    # Its users write it so.
+    InputType(name="nemotron_text_converation", inputs=_TEXT, is_stream=True, kind="conversation"),
+    InputType(
+        name="materialized_sft_messages",
+        inputs=_TEXT,
+        own={"validate_chunk_tokenization": True},
+        is_stream=True,
+        kind="messages",
+    ),
+    InputType(
+        name="multimodal_conversation",
+        inputs=_NEMO,
+        optional=_TAR,
+        is_stream=True,
+        kind="conversation",
+    ),
+    InputType(
+        name="share_gpt",
+        inputs=_NEMO,
+        optional=_TAR,
+        own={
+            "approved_exclusion_audit_sha256": None,
+            "audio_path_prefix_map": None,
+            "audio_placeholders": None,
+            "audio_root": None,
+            "excluded_manifest_lines": None,
+            "excluded_manifest_lines_sha256": None,
+            "tar_lookup_mode": None,
+            "tar_routing_filepath": None,
+            "tar_routing_index": None,
+        },
+        is_stream=True,
+        kind="conversation",
+    ),
+    InputType(
+        name="share_gpt_webdataset",
+        inputs={"data_dir": "data_dir"},
+        own={"audio_placeholders": None, "wds_sample_index_version": 1},
+        is_stream=True,
+        kind="conversation",
+    ),
+    InputType(
+        name="multi_speaker_simulator",
+        inputs={"manifest": "manifest_filepath"},
+        own={
+            "global_rank": None,
+            "is_tarred": False,
+            "max_duration": 60.0,
+            "min_delay": 0.5,
+            "min_duration": 0.1,
+            "num_mixtures": None,
+            "num_speakers": 2,
+            "sample_rate": 16000,
+            "simulator_type": "lsmix",
+            "world_size": None,
         },
         is_stream=True,
     ),

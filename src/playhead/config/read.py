@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from playhead.config.keys import refuse_misspelt
 from playhead.config.options import Options
-from playhead.config.status import STATUS, Status, is_off
+from playhead.config.status import STATUS, Status
 from playhead.config.values import MISSING, convert
-from playhead.errors import ConfigError, NotSupportedError
+from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from playhead.config.spot import Spot
 
-__all__ = ["convert_option", "read_options", "refuse_unbuilt", "without_missing"]
+__all__ = ["convert_option", "read_options", "without_missing"]
 
 _HINTS = get_type_hints(Options)
 _KNOWN = frozenset(_HINTS)
@@ -27,6 +27,8 @@ _LEAST = {
     "bucket_batch_size": 1,
     "cache_bytes": 1,
     "batch_size": 1,
+    "batch_tokens": 1,
+    "cut_text_into_windows_tokens": 1,
     "input_sampling_rate": 1,
     "micro_batches_per_step": 1,
     "num_buckets": 1,
@@ -45,6 +47,8 @@ _ABOVE_ZERO = frozenset(
         "cut_into_windows_duration",
         "cut_into_windows_hop",
         "quadratic_duration",
+        "quadratic_factor",
+        "token_equivalent_duration",
         "truncate_duration",
     }
 )
@@ -57,10 +61,12 @@ _SECONDS = {
     "cut_into_windows_hop": 0.001,
     "max_duration": 0.0,
     "quadratic_duration": 0.001,
+    "token_equivalent_duration": 0.000001,
     "truncate_duration": 0.001,
 }
 _MOST = {
     "batch_size": 10_000_000,
+    "batch_tokens": 10_000_000_000,
     "bucket_batch_size": 10_000_000,
     "micro_batches_per_step": 131_072,
     "min_duration": _MOST_SECONDS,
@@ -95,7 +101,7 @@ def read_options(
     Raises
     ------
     ConfigError
-        When a value is impossible, a key looks misspelt, or an option is not built yet.
+        When a value is impossible or a key looks misspelt.
     """
     given = without_missing(section)
     unknown = [key for key in given if key not in _KNOWN and key not in _SILENT]
@@ -105,7 +111,6 @@ def read_options(
     values = {
         name: convert_option(name, value, where) for name, value in given.items() if name in _KNOWN
     }
-    refuse_unbuilt(values, where)
     if values.get("bucket_duration_bins") is not None or values.get("bucket_batch_size"):
         values["use_bucketing"] = True
     _check_together(values, where)
@@ -125,8 +130,6 @@ def convert_option(name: str, value: Any, where: Spot) -> Any:
     ------
     ConfigError
         When the value is impossible.
-    NotSupportedError
-        When it is of a kind that is not built yet.
     """
     try:
         converted = convert(value, _HINTS[name])
@@ -139,23 +142,6 @@ def convert_option(name: str, value: Any, where: Spot) -> Any:
         if wanted is not None:
             raise _impossible(name, value, wanted, where)
     return converted
-
-
-def refuse_unbuilt(values: Mapping[str, Any], where: Spot) -> None:
-    """Raise for the first option that is switched on and not built yet.
-
-    Raises
-    ------
-    NotSupportedError
-        Naming it.
-    """
-    for name, value in values.items():
-        if STATUS.get(name) is Status.NOT_YET and not is_off(name, value):
-            raise NotSupportedError(
-                f"the option `{name}` is not supported yet",
-                where=str(where.at(name)),
-                fix="Remove it, or switch it off",
-            )
 
 
 def _wanted(name: str, value: Any) -> str | None:
@@ -224,12 +210,26 @@ def _check_together(values: Mapping[str, Any], where: Spot) -> None:
             where=str(where.at("bucket_batch_size")),
             fix="Give longer bins the same size or a smaller one",
         )
-    low, high = values.get("min_duration"), values.get("max_duration")
-    if low is not None and high is not None and low > high:
+    for least, most in (
+        ("min_duration", "max_duration"),
+        ("min_tokens", "max_tokens"),
+        ("min_tpt", "max_tpt"),
+    ):
+        low, high = values.get(least), values.get(most)
+        if low is not None and isinstance(high, (int, float)) and low > high:
+            raise ConfigError(
+                f"`{least}` {low} is above `{most}` {high}: nothing would be kept",
+                where=str(where.at(least)),
+                fix="Exchange or widen them",
+            )
+    if values.get("use_packed_sequence_sampling") and not (
+        values.get("use_multimodal_sampling") and values.get("batch_tokens")
+    ):
         raise ConfigError(
-            f"`min_duration` {low} is above `max_duration` {high}: nothing would be kept",
-            where=str(where.at("min_duration")),
-            fix="Exchange or widen them",
+            "`use_packed_sequence_sampling` packs samples by their tokens, and nothing measures or"
+            " limits these",
+            where=str(where.at("use_packed_sequence_sampling")),
+            fix="Set use_multimodal_sampling: true and batch_tokens",
         )
 
 
@@ -241,18 +241,30 @@ def _check_pairs(bins: tuple[Any, ...], where: Spot) -> None:
             raise ConfigError(
                 f"`bucket_duration_bins` has the bin {list(item)}",
                 where=str(where.at("bucket_duration_bins")),
-                fix="Give each bin as [seconds, tokens], both above 0",
+                fix="Give each bin as [length, tokens], both above 0",
             )
+
+
+_OF_TOKENS = ("batch_tokens", "quadratic_factor", "cut_text_into_windows_tokens")
 
 
 def _idle(values: Mapping[str, Any]) -> list[str]:
     """Options that are given and have no effect without another, each in a sentence."""
     said: list[str] = []
-    if isinstance(values.get("max_tps"), tuple):
+    for name in ("max_tps", "max_tpt"):
+        if not isinstance(values.get(name), tuple):
+            continue
         if not values.get("bucket_batch_size"):
-            said.append("max_tps is a list, which has no effect without bucket_batch_size")
+            said.append(f"{name} is a list, which has no effect without bucket_batch_size")
         elif values.get("bucketing_2d_strict_mode") is False:
-            said.append("max_tps is a list, which has no effect in lenient bins")
+            said.append(f"{name} is a list, which has no effect in lenient bins")
+    if values.get("use_multimodal_sampling"):
+        idle, needed = ("batch_duration", "quadratic_duration"), "with use_multimodal_sampling"
+    else:
+        idle, needed = _OF_TOKENS, "without use_multimodal_sampling"
+    given = [name for name in idle if values.get(name) not in (None, False, -1, float("inf"))]
+    if given:
+        said.append(f"{' and '.join(given)}: no effect {needed}")
     hop, window = values.get("cut_into_windows_hop"), values.get("cut_into_windows_duration")
     if hop is not None and window is None:
         said.append("cut_into_windows_hop has no effect without cut_into_windows_duration")

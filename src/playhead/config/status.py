@@ -1,14 +1,13 @@
-"""What becomes of each option: it works, it has no meaning here, or it is not built yet."""
+"""What becomes of each option: it works, or it has no meaning here."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from enum import Enum
-from typing import Any
 
 from playhead.config.options import Options
 
-__all__ = ["STATUS", "UNITS", "Status", "is_off"]
+__all__ = ["STATUS", "UNITS", "Status"]
 
 
 class Status(Enum):
@@ -18,10 +17,6 @@ class Status(Enum):
     """It does what it says."""
     MEANINGLESS = "no meaning here"
     """It is accepted, and one note says that nothing follows from it."""
-    NOT_YET = "not supported yet"
-    """It is refused by name when it is switched on."""
-    DETAIL = "detail"
-    """It only matters together with an option that is not supported yet."""
 
 
 _MEANINGLESS = frozenset(
@@ -43,43 +38,10 @@ _MEANINGLESS = frozenset(
     }
 )
 
-# What is not built yet, and the values besides None, False and the default that leave it off.
-_NOT_YET: dict[str, tuple[Any, ...]] = {
-    "audio_token_estimator": (),
-    "batch_tokens": (),
-    "cut_text_into_windows_tokens": (),
-    "max_tokens": (float("inf"),),
-    "max_tpt": (),
-    "min_tokens": (-1, 0),
-    "min_tpt": (0,),
-    "multi_config": (),
-    "use_multimodal_sampling": (),
-    "use_packed_sequence_sampling": (),
+STATUS: dict[str, Status] = {
+    item.name: Status.MEANINGLESS if item.name in _MEANINGLESS else Status.WORKS
+    for item in fields(Options)
 }
-
-_DETAILS = frozenset(
-    {
-        "audio_locator_tag",
-        "measure_total_length",
-        "quadratic_factor",
-        "sampler_fusion",
-        "sampler_weights",
-        "token_equivalent_duration",
-    }
-)
-
-_DEFAULTS = {item.name: item.default for item in fields(Options)}
-
-
-def _status(name: str) -> Status:
-    if name in _NOT_YET:
-        return Status.NOT_YET
-    if name in _MEANINGLESS:
-        return Status.MEANINGLESS
-    return Status.DETAIL if name in _DETAILS else Status.WORKS
-
-
-STATUS: dict[str, Status] = {name: _status(name) for name in _DEFAULTS}
 """Name of every option to what becomes of it."""
 
 
@@ -103,7 +65,9 @@ UNITS: dict[str, str] = {
     "max_tokens": "tokens",
     "max_tps": "tokens/s",
     "min_duration": "s",
+    "max_tpt": "tokens/token",
     "min_tokens": "tokens",
+    "min_tpt": "tokens/token",
     "min_tps": "tokens/s",
     "noise_snr": "dB",
     "num_cuts_for_bins_estimate": "samples",
@@ -119,16 +83,3 @@ UNITS: dict[str, str] = {
     "window_draws": "samples",
 }
 """Name of every option that has a unit to the unit."""
-
-
-def is_off(name: str, value: Any) -> bool:
-    """Whether a value leaves an option that is not built yet switched off.
-
-    Examples
-    --------
-    >>> is_off("multi_config", False), is_off("batch_tokens", 4000)
-    (True, False)
-    """
-    if value is None or value is False or value == _DEFAULTS[name]:
-        return True
-    return any(value == off for off in _NOT_YET[name])

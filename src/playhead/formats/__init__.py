@@ -6,19 +6,27 @@ from playhead.formats.base import (
     BadRowError,
     FieldShard,
     Format,
+    RowAudio,
     RowColumns,
+    Sample,
     SourcePair,
     TableBlock,
     TableFormat,
     TableRow,
     Unmeasured,
 )
-from playhead.formats.example import Audio, Example, Part, Place
+from playhead.formats.example import Audio, Example, Part, Place, Turn, audio_turns, turns_of
 from playhead.formats.lhotse_cuts import LhotseCuts
 from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
 from playhead.formats.parquet import Parquet
-from playhead.formats.registry import format_names, get_format, register, register_type
+from playhead.formats.registry import (
+    format_names,
+    format_of,
+    get_format,
+    register,
+    register_type,
+)
 
 __all__ = [
     "Audio",
@@ -32,14 +40,20 @@ __all__ = [
     "Parquet",
     "Part",
     "Place",
+    "RowAudio",
     "RowColumns",
+    "Sample",
     "SourcePair",
     "TableBlock",
     "TableFormat",
     "TableRow",
+    "Turn",
     "Unmeasured",
+    "audio_turns",
     "format_names",
+    "format_of",
     "get_format",
     "register",
     "register_type",
+    "turns_of",
 ]

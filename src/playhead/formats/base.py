@@ -20,7 +20,9 @@ __all__ = [
     "BadRowError",
     "FieldShard",
     "Format",
+    "RowAudio",
     "RowColumns",
+    "Sample",
     "SourcePair",
     "TableBlock",
     "TableFormat",
@@ -35,7 +37,7 @@ class FieldShard(NamedTuple):
     field: str
     """What it gives to the row, such as `recording`."""
     path: str
-    """A tar of pairs of members (data, then JSON), or JSONL by its suffix."""
+    """A tar of pairs of members (data, then JSON), JSONL, or plain lines, by its suffix."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +71,30 @@ class Unmeasured:
     """Where the sample begins in the file, in seconds."""
 
 
+class RowAudio(NamedTuple):
+    """One of several audios of a row."""
+
+    member: str | None = None
+    """Name of the archive's member that holds it; None where it is a plain file."""
+    path: str | None = None
+    """The plain file, resolved."""
+    start: float = 0.0
+    """Where it begins in the file or member, seconds."""
+    duration_us: int = -1
+    """Its length; -1 where the index has to look at its header."""
+    tar: int = 0
+    """Index in the pair's `tars` of the archive that holds it; -1 looks in all of them."""
+
+
+class Sample(NamedTuple):
+    """Members of an archive that belong together."""
+
+    row: int
+    """Which one is the row, counted among the archive's members."""
+    audio: tuple[int, ...] = ()
+    """Which ones are its audio."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class RowColumns:
     """What the index keeps of a block of rows; arrays have shape (K,), K the rows that are kept."""
@@ -96,7 +122,11 @@ class RowColumns:
     status: list[str | None] | None = None
     """`validation_status` of each kept row; None where no row has one."""
     ids: list[str] | None = None
-    """Id of every row read, in order; needed where the pair has `fields`: their records bear it."""
+    """Id of every row read, in order; needed where `fields` of the pair have records that bear it:
+    plain lines have none."""
+    audios: list[list[RowAudio]] | None = None
+    """All audio of each kept row, in order, where a row may have several or none: the length of the
+    row is then their sum. None where every row has one."""
 
 
 class BadRowError(ManifestError):
@@ -119,9 +149,16 @@ class BadRowError(ManifestError):
 class Format(Protocol):
     """An input type whose rows are lines: which files it has, what a row and its sample are.
 
-    Lines are JSON objects unless the class says ``lines_are_json = False``. A type whose audio lies
-    in archives may have a method ``member(row) -> str | None``, the name that `columns` gave to the
-    member: then a member is compared with its row whenever it is read.
+    Lines are JSON objects unless the class says ``lines_are_json = False``: then blank lines are
+    rows too, which `columns` counts and leaves out or not. A type whose audio lies in archives may
+    have a method ``member(row) -> str | None``, the name that `columns` gave to the member: then a
+    member is compared with its row whenever it is read.
+
+    A class that says ``rows_are_members = True`` may have manifests that are tars, whose members
+    are rows and their audio. It then has ``samples(leaf, names) -> Iterator[Sample]``, which groups
+    the members of a tar by their names, and, where samples have audio, ``bind(leaf, wanted, there)
+    -> list[int]``: which of the members `there` each audio of a row (`RowAudio.member`) means. Both
+    raise `BadRowError` where they cannot tell.
     """
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:
@@ -158,7 +195,8 @@ class Format(Protocol):
         parts
             What lies elsewhere: the payload of the archive's member (field `audio`), or the record
             of each field that has one for this row. Empty where the row names plain files, and
-            where no audio is wanted.
+            where no audio is wanted. Of rows with `RowColumns.audios` one for each, in order, with
+            their lengths; plain files, and audio that is not wanted, come without bytes.
 
         Raises
         ------

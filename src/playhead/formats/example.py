@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Audio", "Example", "Part", "Place"]
+    from playhead.blend.leaf import Kind
+
+__all__ = ["Audio", "Example", "Part", "Place", "Turn", "audio_turns", "turns_of"]
 
 
 class Part(NamedTuple):
-    """Bytes that belong to a row and lie elsewhere than the row."""
+    """What belongs to a row and lies elsewhere than the row."""
 
     field: str
     """What they are: `audio`, or a field such as `recording`."""
@@ -22,6 +24,8 @@ class Part(NamedTuple):
     """The file that holds them."""
     offset: int
     """Where they begin in it."""
+    duration_us: int = -1
+    """Microseconds of an audio turn, as declared or as the index measured; -1 is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +73,22 @@ class Audio:
     """The declared rate of the file in Hz; None reads its header."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """What one side of a conversation says."""
+
+    role: str
+    """Who: `user`, `assistant`, `system` or `tool`."""
+    text: str | None = None
+    """What is written; of an audio turn its transcript, None where nobody knows it."""
+    audio: Example | None = None
+    """What is spoken, a sample of its own; None where the turn is text."""
+    locator: str | None = None
+    """The tag that stands for the audio in a prompt."""
+    duration: float | None = None
+    """Length of the audio in seconds."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Example:
     """One sample as its format read it, before any audio is decoded."""
@@ -83,6 +103,12 @@ class Example:
     """Its audio; None where only `cut_data` says it."""
     place: Place
     """Where it comes from."""
+    kind: Kind = "cut"
+    """What it is: one stretch of audio, a text, or turns."""
+    turns: tuple[Turn, ...] = ()
+    """What is said in turn, where that is what it is."""
+    token_window: tuple[int, int] | None = None
+    """Which of its own text's tokens it is, start and stop; None is all of them."""
     custom: Mapping[str, Any] = field(default_factory=dict)
     """All other fields of the row, and the leaf's tags."""
     cut_data: Mapping[str, Any] | None = None
@@ -97,5 +123,38 @@ class Example:
     """Silence between them, seconds."""
     cut: Any = None
     """The Lhotse cut after all that changes single samples; None until it is made."""
+    cut_steps: tuple[Callable[[Any], Any], ...] = ()
+    """What becomes of its Lhotse cut once it is made, one after another."""
     tokens: Mapping[str, Any] = field(default_factory=dict)
     """What the tokenizer makes of it, such as `input_ids`; empty without a tokenizer."""
+
+
+def turns_of(example: Example) -> tuple[Turn, ...]:
+    """Return any sample as turns.
+
+    A stretch of audio is what its transcript answers to its `context`; a text is an answer alone;
+    of a pair the source is asked, behind its question if it has one, and the target answers.
+
+    Examples
+    --------
+    >>> place = Place(leaf="x", shard="x.txt", row=0, byte=0)
+    >>> text = Example(id="a", text="hm", language=None, audio=None, place=place, kind="text")
+    >>> [(turn.role, turn.text) for turn in turns_of(text)]
+    [('assistant', 'hm')]
+    """
+    match example.kind:
+        case "cut" | "text":
+            asked: Any = example.custom.get("context") if example.kind == "cut" else None
+        case "pair":
+            said = (example.custom.get("question"), example.custom["source"])
+            asked = " ".join(str(part) for part in said if part)
+        case _:
+            return example.turns
+    before = () if asked is None else (Turn(role="user", text=str(asked)),)
+    after = () if example.text is None else (Turn(role="assistant", text=example.text),)
+    return (*before, *after)
+
+
+def audio_turns(example: Example) -> list[Turn]:
+    """Return the turns of a sample that are spoken."""
+    return [turn for turn in example.turns if turn.audio is not None]

@@ -11,11 +11,12 @@ from playhead.errors import ConfigError, NotSupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from playhead.blend.leaf import Leaf
     from playhead.formats.base import Format, TableFormat
 
     AnyFormat: TypeAlias = Format | TableFormat
 
-__all__ = ["format_names", "get_format", "register", "register_type"]
+__all__ = ["format_names", "format_of", "get_format", "register", "register_type"]
 
 _FORMATS: dict[str, Any] = {}
 
@@ -133,6 +134,23 @@ def get_format(type_name: str) -> Any:
             fix=f"Use one of {', '.join(format_names())}",
         )
     return _FORMATS[type_name]
+
+
+def format_of(leaf: Leaf) -> Any:
+    """Return the reader of a leaf: that of its input type, with the leaf's transforms around it.
+
+    Raises
+    ------
+    NotSupportedError
+        If there is none.
+    """
+    reader = get_format(leaf.type)
+    if not leaf.transforms:
+        return reader
+    # Blends without transforms, which is most of them, need not load what they do.
+    from playhead.formats.transforms import transformed  # noqa: PLC0415
+
+    return transformed(reader, leaf.transforms)
 
 
 def _check_methods(name: str, cls: Any) -> None:

@@ -190,6 +190,7 @@ def _shaping(leaf: Leaf) -> dict[str, Any]:
         "input_sampling_rate": options.input_sampling_rate,
         # Only where there are any: packs of the other types keep their names.
         **({"own": dict(leaf.own)} if leaf.own else {}),
+        **({"transforms": leaf.transforms} if leaf.transforms else {}),
     }
 
 
