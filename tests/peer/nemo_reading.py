@@ -1,8 +1,8 @@
 """What NeMo's own dataloader reads, as JSON lines; run by a Python that has NeMo.
 
 `python nemo_reading.py CASES.json OUT.jsonl` reads a list of `{"name", "config", "tokenizer"}` and
-writes a line for every cut: `{"case", "cut"}`, or `{"case", "error"}` where NeMo refuses it.
-`facts_of` is what both sides say of a cut.
+writes a line for every cut: `{"case", "batch", "cut"}`, or `{"case", "error"}` where NeMo refuses
+it. `facts_of` is what both sides say of a cut, and `facts_of_talk` of texts and conversations.
 """
 
 from __future__ import annotations
@@ -50,10 +50,7 @@ def facts_of(cut: Any) -> dict[str, Any]:
     custom: dict[str, Any] = {}
     for one in inner:
         custom.update(getattr(one, "custom", None) or {})
-    attributes = {
-        name: numbers(custom.pop(name, getattr(cut, name, None)))
-        for name in ("input_ids", "context_ids", "answer_ids", "mask")
-    }
+    attributes = {name: numbers(custom.pop(name, getattr(cut, name, None))) for name in _IDS}
     audio = cut.load_audio().astype(np.float32)
     said = []
     for one in cut.supervisions:
@@ -84,6 +81,72 @@ def facts_of(cut: Any) -> dict[str, Any]:
     }
 
 
+def facts_of_turn(turn: Any) -> dict[str, Any]:
+    """A text turn, or an audio turn with what is heard in it."""
+    if not hasattr(turn, "audio_locator_tag"):
+        return {"role": turn.role, "value": turn.value}
+    audio = turn.cut.load_audio().astype(np.float32)
+    return {
+        "role": turn.role,
+        "text": turn.text,
+        "tag": turn.audio_locator_tag,
+        "cut": turn.cut.id,
+        "duration": round(float(turn.cut.duration), 6),
+        "sampling_rate": turn.cut.sampling_rate,
+        "num_samples": audio.shape[-1],
+        "audio": digest_of(audio),
+    }
+
+
+def length_of(example: Any, name: str) -> int | None:
+    """A length that may not be known, or only where tokens are."""
+    try:
+        value = getattr(example, name, None)
+    except (AttributeError, AssertionError):
+        return None
+    return None if value is None else int(value)
+
+
+def facts_of_text(text: Any) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    tokens = numbers(getattr(text, "tokens", None))
+    return {"text": text.text, "language": text.language, "tokens": tokens}
+
+
+_IDS = ("input_ids", "context_ids", "answer_ids", "mask")
+_LENGTHS = ("input_length", "output_length", "total_length", "num_tokens")
+
+
+def facts_of_talk(example: Any) -> dict[str, Any]:
+    """All that is compared of what is no cut: its texts or turns, tokens and lengths."""
+    ids = {name: numbers(getattr(example, name, None)) for name in _IDS}
+    lengths = {name: length_of(example, name) for name in _LENGTHS}
+    custom = getattr(example, "custom", None) or {}
+    # What is set on such an example lands there.
+    own = {key: value for key, value in custom.items() if key not in (*_IDS, *_LENGTHS)}
+    facts = {**ids, **lengths, "custom": plain(own)}
+    if hasattr(example, "turns"):
+        facts |= {"id": example.id, "turns": [facts_of_turn(turn) for turn in example.turns]}
+    elif hasattr(example, "source"):
+        for name in ("source", "target", "question"):
+            facts[name] = facts_of_text(getattr(example, name))
+    elif hasattr(example, "data"):
+        # A row of chats: what it says beside them is its custom.
+        row = dict(example.data)
+        said = row.pop("conversations")
+        turns = [{"role": turn["from"].lower(), "value": turn["value"]} for turn in said]
+        facts |= {"turns": turns, "custom": plain(row), "language": example.language}
+    else:
+        facts |= facts_of_text(example) or {}
+    return facts
+
+
+def is_cut(example: Any) -> bool:
+    # Texts and conversations make up any `load_…` that they are asked for.
+    return hasattr(type(example), "load_audio")
+
+
 class Cuts:
     """A dataset that hands the cuts themselves over."""
 
@@ -106,6 +169,7 @@ def tokenizer_of(spec: Any) -> Any:
 
 
 def read(case: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every sample of a pass, with the number of its batch."""
     from nemo.collections.common.data.lhotse.dataloader import get_lhotse_dataloader_from_config
     from omegaconf import OmegaConf
 
@@ -125,7 +189,11 @@ def read(case: dict[str, Any]) -> list[dict[str, Any]]:
         dataset=Cuts(),
         tokenizer=tokenizer_of(case.get("tokenizer")),
     )
-    return [facts_of(cut) for batch in loader for cut in batch]
+    return [
+        {"batch": number, "cut": facts_of(one) if is_cut(one) else facts_of_talk(one)}
+        for number, batch in enumerate(loader)
+        for one in batch
+    ]
 
 
 def resample_with_own_kernel() -> None:
@@ -140,7 +208,7 @@ def main(cases: Path, out: Path) -> None:
     with out.open("w") as lines:
         for case in json.loads(cases.read_text()):
             try:
-                found = [{"case": case["name"], "cut": facts} for facts in read(case)]
+                found = [{"case": case["name"], **line} for line in read(case)]
             except Exception as error:  # noqa: BLE001 - what NeMo refuses is an answer too
                 traceback.print_exc()
                 found = [{"case": case["name"], "error": f"{type(error).__name__}: {error}"}]

@@ -179,15 +179,18 @@ def txt_jsonl(folder: Path) -> dict[str, Any]:
     return {"type": "txt_jsonl", "paths": f"{folder}/rows__OP_0..1_CL_.jsonl", "language": "en"}
 
 
+_ENDS = ("source", "target")
+
+
 def _pair(folder: Path, shards: int) -> dict[str, Any]:
     ends: dict[str, Any] = {}
     for role, language in (("source", "en"), ("target", "de")):
         lines = texts(3 if role == "source" else 4, language)
-        paths = [
-            write_lines(folder / f"{role}_{n}.txt", lines[n * NUM // shards :][: NUM // shards])
-            for n in range(shards)
-        ]
-        ends[f"{role}_paths"] = [str(path) for path in paths] if shards > 1 else str(paths[0])
+        for n in range(shards):
+            some = lines[n * NUM // shards :][: NUM // shards]
+            write_lines(folder / f"{role}_{n}.txt", some)
+        span = f"_OP_0..{shards - 1}_CL_" if shards > 1 else "0"
+        ends[f"{role}_paths"] = f"{folder}/{role}_{span}.txt"
         ends[f"{role}_language"] = language
     return {"type": "txt_pair", **ends}
 
@@ -200,6 +203,12 @@ def txt_pair(folder: Path) -> dict[str, Any]:
 @form("txt_pair, shards", "text")
 def txt_pair_shards(folder: Path) -> dict[str, Any]:
     return _pair(folder, 2)
+
+
+@form("txt_pair, lists", "text", in_nemo=False)
+def txt_pair_lists(folder: Path) -> dict[str, Any]:
+    lists = {f"{role}_paths": [f"{folder}/{role}_{n}.txt" for n in (0, 1)] for role in _ENDS}
+    return {**_pair(folder, 2), **lists}
 
 
 @form("txt_pair, questions", "text")

@@ -1,0 +1,130 @@
+"""Texts, conversations and duplex speech that NeMo and Playhead both read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from support.talk import SECONDS_PER_TOKEN, TAG, section, tokenizer, write_lines
+from support.talk_cuts import FORMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What both read, and what has an end.
+SHARED = [name for name, form in FORMS.items() if form.in_nemo and form.num is not None]
+ENTRIES = "entries.json"
+MODEL = "talk.model"
+
+
+def write_talk(folder: Path) -> None:
+    """All of it, and the entries that read it by name."""
+    entries = {}
+    for number, name in enumerate(SHARED):
+        place = folder / f"{number:02d}"
+        place.mkdir()
+        entries[name] = FORMS[name].write(place)
+    # Which of several is asked is drawn: here they are all the same.
+    questions = entries["txt_pair, questions"]["questions_path"]
+    write_lines(folder / questions, ["translate the fox"] * 3)
+    (folder / ENTRIES).write_text(json.dumps(entries))
+    tokenizer(folder)
+
+
+def talk_config(*names: str, **options: Any) -> dict[str, Any]:
+    """A section that reads these, each as `{"form": name}`, by the tokens of what is said."""
+    plain = section(use_multimodal_sampling=True, shuffle=False)
+    return {**plain, "input_cfg": [{"form": name} for name in names], **options}
+
+
+def resolved(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The same with the entries in place of their names."""
+    if not (folder / ENTRIES).exists() or "input_cfg" not in config:
+        return config
+    entries = json.loads((folder / ENTRIES).read_text())
+
+    def entry(one: dict[str, Any]) -> dict[str, Any]:
+        if "form" not in one:
+            return one
+        return {**entries[one["form"]], **{key: one[key] for key in one if key != "form"}}
+
+    return {**config, "input_cfg": [entry(one) for one in config["input_cfg"]]}
+
+
+# Which of a prompt's roles a corpus has.
+SYSTEM = {
+    "multimodal_conversation",
+    "multimodal_conversation, tars",
+    "multimodal_conversation, tags",
+    "lhotse_as_conversation",
+    "lhotse_as_conversation, manifest",
+    "sqa_as_conversation",
+}
+SHARE = {"use_multimodal_sampling": True, "token_equivalent_duration": SECONDS_PER_TOKEN}
+
+
+def prompt_of(name: str) -> str:
+    """A format that takes all that a corpus has."""
+    return "llama3" if name in SYSTEM else "plain"
+
+
+def talk_cases() -> dict[str, dict[str, Any]]:
+    """Configs by name."""
+    cases = {f"talk, {name}": talk_config(name, prompt_format=prompt_of(name)) for name in SHARED}
+    for prompt in ("llama2", "llama3", "qwen", "gemma", "mistral", "phi2_chat", "nemotron-h"):
+        for name in ("txt", "txt_pair, questions", "nemo_sft_jsonl", "share_gpt"):
+            cases[f"talk, {name}, {prompt}"] = talk_config(name, prompt_format=prompt)
+    cases["talk, txt_pair, t5nmt"] = talk_config("txt_pair", prompt_format="t5nmt")
+    for name in ("txt", "txt_jsonl", "txt_pair, questions"):
+        cases[f"talk, {name}, tokens"] = talk_config(name)
+    for name in ("txt", "txt_jsonl"):
+        for prompt in (None, "llama2"):
+            options = {"cut_text_into_windows_tokens": 16, "prompt_format": prompt}
+            cases[f"talk, {name}, windows, {prompt}"] = talk_config(name, **options)
+    conversations = ["multimodal_conversation", "multimodal_conversation, tars", "share_gpt"]
+    conversations += ["share_gpt_webdataset", "s2s_as_conversation"]
+    changes: dict[str, dict[str, Any]] = {
+        "durations": {"min_duration": 0.7, "max_duration": 1.6},
+        "tokens": {"min_tokens": 60, "max_tokens": 200},
+        "input tokens": {"min_tokens": 30, "max_tokens": 90, "measure_total_length": False},
+        "least answer": {"min_tpt": 1},
+        "most answer": {"max_tpt": 0.9},
+        "resampled": {"sample_rate": 8000},
+        "bins": {"bucket_duration_bins": [60, 90, 180], "bucket_batch_size": [3, 2, 1]},
+        "bins of inputs": {
+            "bucket_duration_bins": [60, 90],
+            "bucket_batch_size": [3, 2],
+            "measure_total_length": False,
+        },
+        "two bins": {
+            "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
+            "bucket_batch_size": [4, 3, 2, 1],
+        },
+        "two lenient bins": {
+            "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
+            "bucket_batch_size": [4, 3, 2, 1],
+            "bucketing_2d_strict_mode": False,
+        },
+        "two bins with ratios": {
+            "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
+            "bucket_batch_size": [4, 3, 2, 1],
+            "max_tpt": [0.5, 1.0, 0.6, 1.1],
+        },
+    }
+    for change, options in changes.items():
+        if "bucket_duration_bins" in options:
+            options = {**options, "concurrent_bucketing": False, "batch_size": None}
+        for name in conversations:
+            if change in ("durations", "resampled") or name in (
+                "multimodal_conversation",
+                "share_gpt",
+            ):
+                config = talk_config(name, prompt_format="llama3", **options)
+                cases[f"talk, {name}, {change}"] = config
+        if change not in ("durations", "resampled"):
+            config = talk_config("txt_pair", prompt_format="llama2", **options)
+            cases[f"talk, txt_pair, {change}"] = config
+    return cases
+
+
+NOTHING_LEFT = TAG
