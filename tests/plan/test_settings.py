@@ -6,7 +6,7 @@ import pytest
 
 from playhead.errors import PlanError
 from playhead.plan import Batching, Shape
-from playhead.plan.settings import changed_fields
+from playhead.plan.values import changed_fields
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from playhead.plan.settings import Batching
+    from playhead.plan.batching import Batching
 
 __all__ = [
     "NO_BIN",
@@ -44,21 +44,25 @@ def tokens_per_second(
 
 
 def check_bins(
-    bins_us: Sequence[int] | None,
+    bins: Sequence[int] | None,
     bins_tokens: Sequence[int] | None,
     sizes: Sequence[int] | None,
     ratios: Sequence[float] | None,
+    *,
+    in_tokens: bool,
 ) -> None:
     """Refuse bins that are not sorted, or that do not belong together.
 
     Parameters
     ----------
-    bins_us, bins_tokens
-        Borders of the bins; with tokens, bin i takes (bins_us[i], bins_tokens[i]) and less.
+    bins, bins_tokens
+        Borders of the bins; with tokens, bin i takes (bins[i], bins_tokens[i]) and less.
     sizes
         Samples of a batch, per bin.
     ratios
-        Most tokens by second, per bin.
+        Most tokens by second, or by token before the answer, per bin.
+    in_tokens
+        Whether lengths are in tokens.
 
     Raises
     ------
@@ -66,20 +70,21 @@ def check_bins(
         Naming what is wrong with them.
     """
     if bins_tokens is None:
-        _check_1d(bins_us, sizes)
+        _check_1d(bins, sizes)
     else:
-        _check_2d(bins_us or (), bins_tokens, sizes)
+        _check_2d(bins or (), bins_tokens, sizes)
     if ratios is None:
         return
+    name, unit = ("max_tpt", "token") if in_tokens else ("max_tps", "second")
     if sizes is None or len(ratios) != len(sizes):
         raise PlanError(
-            f"max_tps has {len(ratios)} ratios for {len(sizes or ())} bins with a batch size",
+            f"{name} has {len(ratios)} ratios for {len(sizes or ())} bins with a batch size",
             fix="Give one ratio per bin with bucket_batch_size, or a single number",
         )
     if any(not 0 < ratio < float("inf") for ratio in ratios):
         raise PlanError(
-            f"the ratios {list(ratios)} of max_tps are not positive numbers",
-            fix="Give finite tokens per second",
+            f"the ratios {list(ratios)} of {name} are not positive numbers",
+            fix=f"Give finite tokens per {unit}",
         )
 
 

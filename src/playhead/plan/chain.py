@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
     from playhead.plan.deal import Dealt
     from playhead.plan.position import Link, Position
-    from playhead.plan.settings import Batching
 
 __all__ = ["Pool", "Running", "pool_of", "running_link", "samples_of", "source_of"]
 

@@ -13,8 +13,9 @@ from playhead.plan.verdicts import side_column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
-    from playhead.plan.settings import Batching, Shape
+    from playhead.plan.settings import Shape
 
 __all__ = ["check_blend"]
 

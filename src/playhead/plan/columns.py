@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LeafColumns"]
+__all__ = ["Kind", "LeafColumns"]
+
+Kind = Literal["cut", "text", "conversation"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,10 +46,19 @@ class LeafColumns:
     """When each of them was, shape (E,), from 1 on; later exclusions have higher numbers."""
     side: Callable[[str], Mapping[str, NDArray[Any]] | None] | None = None
     """Columns of a side file by its digest, shape (N,): `tokens`, or `cer`, `similarity` (NaN where
-    a row says none) and `speaker` (true where held out); None where there is none."""
+    a row says none) and `speaker` (true where held out); None where there is none.
+
+    Where samples are measured in tokens, five go with `tokens` (uint32): `tokens`, all tokens of a
+    row but those of a cut's own audio; `input`, those before the answer (0 of a cut), and `output`,
+    the answer (`tokens` of a cut); `context` and `answer`, the same with one token for each
+    stretch of audio."""
     slice_shard: NDArray[np.int32] | None = None
     """Shard of each row that passes take slices of, shape (N,); rows of a shard are consecutive.
     None where the leaf is not sliced."""
+    kind: Kind = "cut"
+    """What its samples are: audio, text alone, or turns."""
+    windows: bool = False
+    """Whether its texts may be cut into windows."""
     cache: dict[Any, Any] = field(default_factory=dict[Any, Any], init=False, repr=False)
     """What was computed of the columns, once each."""
 

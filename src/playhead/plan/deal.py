@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from playhead.plan.settings import Batching
+    from playhead.plan.batching import Batching
 
 __all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal"]
 

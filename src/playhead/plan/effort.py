@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from playhead.plan.settings import Batching
+    from playhead.plan.batching import Batching
 
 __all__ = ["SHORTEST_US", "effective", "effective_one", "longest_allowed", "longest_within"]
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
-    from playhead.plan.settings import Batching, Shape
+    from playhead.plan.settings import Shape
 
 __all__ = ["seconds", "why_nothing"]
 

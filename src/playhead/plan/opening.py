@@ -15,8 +15,9 @@ from playhead.plan.slices import rows_of_pass, slice_length_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
-    from playhead.plan.settings import Batching, Shape
+    from playhead.plan.settings import Shape
 
 __all__ = ["default_draws", "open_window", "start"]
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhead.errors import PlayheadError, PositionError
+from playhead.plan.batching import Batching
 from playhead.plan.progress import LeafProgress, PassOrder
-from playhead.plan.settings import Batching, Shape, changed_fields
+from playhead.plan.settings import Shape
+from playhead.plan.values import changed_fields
 
 __all__ = ["PLAN_VERSION", "POSITION_VERSION", "Link", "Position", "order_of_passes"]
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.items import Items
-    from playhead.plan.settings import Batching, Shape
+    from playhead.plan.settings import Shape
 
     Question: TypeAlias = tuple[str, Callable[[Items], NDArray[np.bool_] | None]]
 

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
     from playhead.plan.position import Position
     from playhead.plan.progress import LeafProgress
-    from playhead.plan.settings import Batching, Shape
+    from playhead.plan.settings import Shape
 
 __all__ = ["OnChange", "resume"]
 

@@ -1,32 +1,48 @@
-"""What a plan is a function of beside the data: how windows are drawn, and how they are cut."""
+"""What windows are drawn with: how rows are ordered, reshaped, measured and filtered."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from math import isfinite
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
+from playhead.audio_tokens import AudioTokens
 from playhead.errors import PlanError
-from playhead.plan.bins import check_bins
+from playhead.plan.values import at_least, finite, one_of, text, true_or_false
 
-__all__ = ["Batching", "Locality", "Oversize", "Shape", "TruncateOffset", "changed_fields"]
+__all__ = ["Locality", "Shape", "TruncateOffset"]
 
-Oversize = Literal["alone", "drop", "error"]
 Locality = Literal["rows", "shards"]
 TruncateOffset = Literal["random", "start", "end"]
 
-_NEVER_NONE = ("cache_bytes", "exclusions", "keep", "micro_batches_per_step", "num_classes")
 # Shorter windows would make millions of samples of a long row.
 _SHORTEST_WINDOW_US = 1_000
-
-# What 64 bits can square, and what a machine can hold a list of.
-_MOST = {
-    "micro_batches_per_step": 131_072,
-    "batch_size": 10_000_000,
-    "batch_duration_us": 10**15,
-    "quadratic_duration_us": 10**15,
-    "num_classes": 10_000,
+_YES_OR_NO = (
+    "finite",
+    "shuffle",
+    "excluded_speakers",
+    "perturb_speed",
+    "multimodal",
+    "total_length",
+)
+_LEAST = {
+    "min_duration_us": 0,
+    "max_duration_us": 0,
+    "exclusions": 0,
+    "cache_bytes": 1,
+    "window_draws": 1,
+    "truncate_us": 1,
+    "window_us": _SHORTEST_WINDOW_US,
+    "hop_us": _SHORTEST_WINDOW_US,
+    "pad_us": 1,
+    "slice_length": 1,
+    "min_tokens": 0,
+    "max_tokens": 0,
+    "text_window": 1,
+    "text_overhead": 0,
 }
+_NUMBERS = ("min_tps", "max_tps", "max_cer", "min_similarity", "min_tpt", "max_tpt")
+_OF_TOKENS = ("audio_tokens", "min_tokens", "max_tokens", "min_tpt", "max_tpt", "text_window")
+_AS_THEY_ARE = (None, None, None, None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,50 +101,85 @@ class Shape:
     """Length that shorter samples are padded to (µs)."""
     slice_length: int | None = None
     """Rows that a pass takes of each shard, from a keyed row on; None takes all."""
+    multimodal: bool = False
+    """Measure samples in tokens, audio among them; then `tokens` has all five columns."""
+    audio_tokens: str | None = None
+    """How many tokens the audio of a cut takes, as `AudioTokens.text` says it."""
+    total_length: bool = True
+    """The length in tokens is all of a sample; that of what comes before the answer if false."""
+    min_tokens: int | None = None
+    """Shortest length in tokens that is kept of what is no cut (inclusive)."""
+    max_tokens: int | None = None
+    """Longest length in tokens that is kept of what is no cut (inclusive)."""
+    min_tpt: float | None = None
+    """Fewest tokens of the answer by token before it that are kept (inclusive); not of cuts."""
+    max_tpt: float | None = None
+    """Most tokens of the answer by token before it that are kept (inclusive); not of cuts."""
+    text_window: int | None = None
+    """Tokens of the windows that texts are cut into; the last of a text may be shorter."""
+    text_overhead: int = 0
+    """Tokens that the prompt puts around a text, and around each window of it."""
 
     def __post_init__(self) -> None:
-        for name in ("finite", "shuffle", "excluded_speakers", "perturb_speed"):
-            _true_or_false(name, getattr(self, name))
-        for name in ("min_duration_us", "max_duration_us", "exclusions"):
-            _at_least(name, getattr(self, name), 0)
-        for name in ("cache_bytes", "window_draws", "truncate_us", "pad_us", "slice_length"):
-            _at_least(name, getattr(self, name), 1)
-        for name in ("window_us", "hop_us"):
-            _at_least(name, getattr(self, name), _SHORTEST_WINDOW_US)
-        for name in ("min_tps", "max_tps", "max_cer", "min_similarity"):
-            _finite(name, getattr(self, name))
-        for name in ("keep", "tokens", "fields"):
-            _text(name, getattr(self, name))
-        _one_of("locality", self.locality, get_args(Locality))
-        _one_of("truncate_offset", self.truncate_offset, get_args(TruncateOffset))
+        for name in _YES_OR_NO:
+            true_or_false(name, getattr(self, name))
+        for name, least in _LEAST.items():
+            at_least(name, getattr(self, name), least)
+        for name in _NUMBERS:
+            finite(name, getattr(self, name))
+        for name in ("keep", "tokens", "fields", "audio_tokens"):
+            text(name, getattr(self, name))
+        one_of("locality", self.locality, get_args(Locality))
+        one_of("truncate_offset", self.truncate_offset, get_args(TruncateOffset))
         if self.hop_us is not None and self.window_us is None:
             raise PlanError(
                 f"the option hop_us is {self.hop_us} and window_us is not given",
                 fix="Set cut_into_windows_duration too",
             )
         self._check_columns()
-        if self.min_tps is not None and self.max_tps is not None and self.min_tps > self.max_tps:
-            raise PlanError(
-                f"the option min_tps {self.min_tps} is above max_tps {self.max_tps}:"
-                " nothing would be kept",
-                fix="Exchange or widen them",
-            )
-        low, high = self.min_duration_us, self.max_duration_us
-        if low is not None and high is not None and low > high:
-            raise PlanError(
-                f"the option min_duration_us {low} is above max_duration_us {high}:"
-                " nothing would be kept",
-                fix="Exchange or widen them",
-            )
+        self._check_multimodal()
+        self._check_ranges()
 
     @property
     def reshapes(self) -> bool:
         """Whether samples may have another length than their rows, or be several of one row."""
-        return self.perturb_speed or (self.truncate_us, self.window_us, self.pad_us) != _AS_THEY_ARE
+        return (
+            self.perturb_speed
+            or (self.truncate_us, self.window_us, self.pad_us, self.text_window) != _AS_THEY_ARE
+        )
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a row may give several samples."""
+        return self.window_us is not None or self.text_window is not None
+
+    def _check_ranges(self) -> None:
+        for least, most in (
+            ("min_tps", "max_tps"),
+            ("min_duration_us", "max_duration_us"),
+            ("min_tokens", "max_tokens"),
+            ("min_tpt", "max_tpt"),
+        ):
+            low, high = getattr(self, least), getattr(self, most)
+            if low is not None and high is not None and low > high:
+                raise PlanError(
+                    f"the option {least} {low} is above {most} {high}: nothing would be kept",
+                    fix="Exchange or widen them",
+                )
+
+    def _check_multimodal(self) -> None:
+        asked = [name for name in _OF_TOKENS if getattr(self, name) is not None]
+        if asked and not self.multimodal:
+            raise PlanError(
+                f"the option {asked[0]} measures samples in tokens, and multimodal is false",
+                fix="Set use_multimodal_sampling, or take the option out",
+            )
+        if self.audio_tokens is not None:
+            AudioTokens.parse(self.audio_tokens)
 
     def _check_columns(self) -> None:
         for digest, of, names in (
-            ("tokens", "a tokenizer", ("min_tps", "max_tps")),
+            ("tokens", "a tokenizer", ("min_tps", "max_tps", "min_tpt", "max_tpt", "text_window")),
             ("fields", "columns", ("max_cer", "min_similarity", "excluded_speakers")),
         ):
             asked = [
@@ -141,146 +192,3 @@ class Shape:
                     f"the option {asked[0]} looks at the {digest} of rows, and none are given",
                     fix=f"Give {of} to count them with, or take the option out",
                 )
-
-
-_AS_THEY_ARE = (None, None, None)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Batching:
-    """What windows are cut with; a change deals out the rest of a window anew.
-
-    At least one of `batch_size`, `batch_duration_us` and `bucket_batch_size` is needed; every one
-    that is given is an upper bound.
-
-    Raises
-    ------
-    PlanError
-        When an option has a value that means nothing, or options contradict each other.
-    """
-
-    micro_batches_per_step: int = 1
-    """Micro-batches of a global step, G."""
-    batch_size: int | None = None
-    """Most samples of a batch; 4096 where only durations limit it."""
-    batch_duration_us: int | None = None
-    """Most that samples times longest effective length of a batch may be (µs)."""
-    quadratic_duration_us: int | None = None
-    """Length (µs) that counts double: a length l counts l + l² / this."""
-    bucketing: bool = True
-    """Batch samples of like length; false batches them in the order they are drawn in."""
-    bins_us: tuple[int, ...] | None = field(default=None)
-    """Inclusive upper borders of the length classes (µs), ascending; None makes `num_classes`."""
-    num_classes: int = 100
-    """Length classes of equal total duration where no borders are given."""
-    bucket_batch_size: tuple[int, ...] | None = field(default=None)
-    """Samples of a batch per class of `bins_us`, not ascending; longer samples are dropped."""
-    bins_tokens: tuple[int, ...] | None = field(default=None)
-    """Most tokens per class of `bins_us`: classes are then of length and tokens (2-D)."""
-    strict_2d: bool = True
-    """Look for tokens only among the 2-D classes of the first length that fits."""
-    max_tps_per_bin: tuple[float, ...] | None = field(default=None)
-    """Most tokens by second per class of fixed size; lenient 2-D classes ignore it."""
-    drop_last: bool = False
-    """Drop what is left of a finite pass when it does not fill a step, instead of repeating."""
-    oversize: Oversize = "alone"
-    """A single sample above the limit is a batch of its own, or dropped, or an error."""
-
-    def __post_init__(self) -> None:
-        for name, kind in (
-            ("bins_us", int),
-            ("bucket_batch_size", int),
-            ("bins_tokens", int),
-            ("max_tps_per_bin", float),
-        ):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, tuple(map(kind, value)))
-        for name in (
-            "micro_batches_per_step",
-            "batch_size",
-            "batch_duration_us",
-            "quadratic_duration_us",
-            "num_classes",
-        ):
-            value = getattr(self, name)
-            _at_least(name, value, 1)
-            if value is not None and value > _MOST[name]:
-                raise PlanError(
-                    f"the option {name} is {value}", fix=f"Give a number of at most {_MOST[name]:,}"
-                )
-        for name in ("bucketing", "strict_2d", "drop_last"):
-            _true_or_false(name, getattr(self, name))
-        _one_of("oversize", self.oversize, get_args(Oversize))
-        self._check_bins()
-        if self.batch_size is None and self.batch_duration_us is None and not self.sizes:
-            raise PlanError(
-                "nothing limits a batch",
-                fix="Set batch_duration, batch_size or bucket_batch_size",
-            )
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """`bucket_batch_size`, empty where batches have no fixed sizes."""
-        return self.bucket_batch_size or ()
-
-    @property
-    def max_samples(self) -> int:
-        """The most samples that any batch may have; always finite."""
-        if self.batch_size is not None:
-            return self.batch_size
-        return max(self.sizes) if self.sizes else 4096
-
-    @property
-    def needs_tokens(self) -> bool:
-        """Whether samples are batched by their tokens."""
-        return self.bins_tokens is not None or self.max_tps_per_bin is not None
-
-    def _check_bins(self) -> None:
-        if self.sizes and not self.bucketing:
-            raise PlanError(
-                f"bucket_batch_size has {len(self.sizes)} sizes for 0 duration bins",
-                fix="Give one size per bin, with bucketing on",
-            )
-        check_bins(self.bins_us, self.bins_tokens, self.bucket_batch_size, self.max_tps_per_bin)
-
-
-def changed_fields(value: Any, base: Any) -> dict[str, Any]:
-    """Return the fields of a settings object that differ from another's, as JSON types."""
-    changed: dict[str, Any] = {}
-    for item in fields(value):
-        mine = getattr(value, item.name)
-        if mine != getattr(base, item.name):
-            changed[item.name] = list(mine) if isinstance(mine, tuple) else mine
-    return changed
-
-
-def _at_least(name: str, value: Any, least: int) -> None:
-    if value is None and name not in _NEVER_NONE:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise PlanError(
-            f"the option {name} is {value}", fix=f"Give a whole number of at least {least}"
-        )
-
-
-def _text(name: str, value: Any) -> None:
-    if not isinstance(value, str) and not (value is None and name not in _NEVER_NONE):
-        raise PlanError(f"the option {name} is {value!r}", fix="Give a text")
-
-
-def _finite(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
-        raise PlanError(f"the option {name} is {value}", fix="Give a number, or leave it out")
-
-
-def _true_or_false(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise PlanError(f"the option {name} is {value!r}", fix="Give true or false")
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise PlanError(f"the option {name} is {value!r}", fix=f"Use one of {', '.join(allowed)}")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
     from playhead.plan.deal import Dealt
-    from playhead.plan.settings import Batching
 
 __all__ = ["Longest", "WindowStats"]
 

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.chain import Running
     from playhead.plan.columns import LeafColumns
     from playhead.plan.position import Position
-    from playhead.plan.settings import Batching, Shape
+    from playhead.plan.settings import Shape
 
 _Number = TypeVar("_Number", np.int16, np.int64)
 
