@@ -87,6 +87,12 @@ class AggregateTokenizer:
         found = tokenizer.token_id(token)
         return None if found is None else first + found
 
+    def edge_ids(self, language: str | None = None) -> tuple[int | None, int | None]:
+        """Return the tokens that begin and end a sentence in a language; `Tokenizer.edge_ids`."""
+        first, tokenizer = self._of(language)
+        begin, end = tokenizer.edge_ids()
+        return (None if begin is None else first + begin), (None if end is None else first + end)
+
     def _of(self, language: str | None) -> tuple[int, Tokenizer]:
         tokenizer = None if language is None else self._tokenizers.get(language)
         if language is None or tokenizer is None:

@@ -63,6 +63,10 @@ class Tokenizer(Protocol):
         """Return the number of a token by its spelling; None if there is no such token."""
         ...
 
+    def edge_ids(self, language: str | None = None) -> tuple[int | None, int | None]:
+        """Return the tokens that begin and end a sentence; None where there is no such token."""
+        ...
+
 
 class BadTextError(ManifestError):
     """A text or a prompt cannot be tokenized; who knows its row raises it again with that.

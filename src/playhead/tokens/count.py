@@ -10,6 +10,7 @@ import numpy as np
 from playhead.index.build import WAIT_SECONDS
 from playhead.tokens.base import BadTextError
 from playhead.tokens.hf_tokenizer import own_threads_off
+from playhead.tokens.lengths import Lengths
 from playhead.tokens.rows import examples, place_of, read_rows
 from playhead.tokens.side_columns import find_columns, open_columns
 from playhead.tokens.texts import text_reader
@@ -42,11 +43,12 @@ class TokenCounts:
     """
 
     kind = TOKENS
-    columns = {TOKENS: np.uint32}  # noqa: RUF012 - never changed
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
         self.digest = encoding.digest
+        names = (TOKENS,) if encoding.audio is None else Lengths._fields
+        self.columns = dict.fromkeys(names, np.uint32)
 
     @property
     def runs_in_threads(self) -> bool:
@@ -63,11 +65,21 @@ class TokenCounts:
             reader = text_reader(leaf, with_languages=with_languages)
             texts = None if reader is None else reader(block)
         if texts is not None:
-            return {TOKENS: self._of_texts(leaf, pack, start, len(block.rows), texts)}
-        encode, num_tokens = self._encoding.encode, self._encoding.num_tokens
+            return self._all(self._of_texts(leaf, pack, start, len(block.rows), texts))
         samples = examples(leaf, pack, start, block.rows)
-        counts = [num_tokens(encode(example)) for example in samples]
-        return {TOKENS: np.array(counts, np.uint32)}
+        found = np.array(list(map(self._encoding.lengths, samples)), np.uint32)
+        lengths = found.reshape(len(block.rows), len(Lengths._fields)).T
+        return {
+            name: column
+            for name, column in zip(Lengths._fields, lengths, strict=True)
+            if name in self.columns
+        }
+
+    def _all(self, counts: NDArray[np.uint32]) -> dict[str, NDArray[Any]]:
+        """All columns of rows without a prompt and with one text."""
+        nothing = np.zeros_like(counts)
+        columns = Lengths(counts, nothing, counts, nothing, counts)._asdict()
+        return {name: columns[name] for name in self.columns}
 
     def _of_texts(
         self, leaf: Leaf, pack: LeafPack, start: int, num_rows: int, texts: BlockTexts
@@ -109,7 +121,8 @@ def open_token_columns(
     Returns
     -------
     Mapping
-        `tokens`: uint32, shape (N,).
+        `tokens`: uint32, shape (N,). Where the encoding knows what audio takes also `input`,
+        `output`, `context` and `answer`; see `Lengths`.
 
     Raises
     ------

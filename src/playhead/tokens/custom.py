@@ -134,6 +134,14 @@ class CustomTokenizer:
             return found
         return None
 
+    def edge_ids(self, language: str | None = None) -> tuple[int | None, int | None]:
+        """Return the tokens that begin and end a sentence, if the object can tell.
+
+        It is asked for `bos_id` or `bos_token_id`, or, of an object by language, `get_bos(lang)`;
+        in the same way for the end.
+        """
+        return self._edge_id("bos", language), self._edge_id("eos", language)
+
     def chat_template(self) -> Any:
         """Return the object's own Jinja template, if it has one."""
         return getattr(self._inner, "chat_template", None)
@@ -144,6 +152,17 @@ class CustomTokenizer:
         if not isinstance(found, dict):
             return {}
         return {name: str(token) for name, token in found.items() if name.endswith("_token")}
+
+    def _edge_id(self, edge: str, language: str | None) -> int | None:
+        find: Any = getattr(self._inner, f"get_{edge}", None)
+        if self._takes_language and callable(find):
+            found: Any = find(language)
+        else:
+            found = getattr(self._inner, f"{edge}_id", None)
+            if found is None:
+                found = getattr(self._inner, f"{edge}_token_id", None)
+            found = found() if callable(found) else found
+        return found if isinstance(found, int) and found >= 0 else None
 
     def _found_digest(self) -> str:
         own = getattr(self._inner, "digest", None)

@@ -23,6 +23,7 @@ __all__ = ["ChatTemplate", "HuggingFaceTokenizer", "own_threads_off"]
 
 _PARALLELISM = "TOKENIZERS_PARALLELISM"
 _CONFIG = "tokenizer_config.json"
+_SPECIAL_MAP = "special_tokens_map.json"
 _TEMPLATE = "chat_template.jinja"
 
 
@@ -102,6 +103,28 @@ class HuggingFaceTokenizer:
     def token_id(self, token: str, language: str | None = None) -> int | None:  # noqa: ARG002 - one for all
         """Return the id of a token; `Tokenizer.token_id`."""
         return self._loaded().token_to_id(token)
+
+    def edge_ids(self, language: str | None = None) -> tuple[int | None, int | None]:  # noqa: ARG002 - one for all
+        """Return the ids of the tokens that begin and end a sentence; `Tokenizer.edge_ids`.
+
+        They are what `tokenizer_config.json` beside the file calls `bos_token` and `eos_token`,
+        else what `special_tokens_map.json` does; without them `cls_token` and `sep_token`.
+
+        Raises
+        ------
+        ConfigError
+            If the files cannot be read.
+        """
+        if self.path is None:
+            return None, None
+        folder = Path(self.path).parent
+        said = _special_tokens(_config(folder / _SPECIAL_MAP) | _config(folder / _CONFIG))
+        tokens = [
+            said.get(name, said.get(other))
+            for name, other in (("bos_token", "cls_token"), ("eos_token", "sep_token"))
+        ]
+        begin, end = (None if token is None else self.token_id(token) for token in tokens)
+        return begin, end
 
     def chat_template(self) -> ChatTemplate | None:
         """Return the chat template that lies beside the file; None if there is none.

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from playhead.errors import StaleIndexError
-from playhead.formats import Nemo, Part, Place, TableFormat, get_format
+from playhead.formats import Nemo, Part, Place, TableFormat, format_of, get_format
 from playhead.storage import local
 from playhead.tokens.extra import extra_lines
 
@@ -25,7 +25,8 @@ __all__ = ["RowBlock", "examples", "place_of", "read_rows"]
 _REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
 # Bytes between rows, of rows that were left out, which are cheaper to read than to pass over.
 _SPARE = 1 << 20
-_NO_AUDIO = Part("audio", b"", "", 0)
+_AUDIO = "audio"
+_NO_AUDIO = Part(_AUDIO, b"", "", 0)
 
 
 class RowBlock(NamedTuple):
@@ -103,8 +104,8 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: Sequence[bytes]) -> I
     ManifestError
         If a row cannot be used.
     """
-    reader: Any = get_format(leaf.type)
-    parts = _line_parts(pack, start, start + len(rows))
+    reader: Any = format_of(leaf)
+    parts = _parts(pack, start, start + len(rows))
     # With its audio at hand, no row's file is looked for.
     usual = [_NO_AUDIO] if isinstance(reader, Nemo) else []
     extra = extra_lines(leaf)
@@ -150,20 +151,29 @@ def _check(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> None:
         )
 
 
-def _line_parts(pack: LeafPack, start: int, stop: int) -> dict[int, list[Part]]:
-    """Read what fields that are lines say of rows, by the row's place; audio is no line."""
+def _parts(pack: LeafPack, start: int, stop: int) -> dict[int, list[Part]]:
+    """Return what lies elsewhere than rows, by the row's place: lines are read, audio is not."""
     fields, found = pack.entry.fields, {}
     if not fields:
         return found
     parts = pack.parts(np.arange(start, stop))
-    owner = np.repeat(np.arange(stop - start), parts.num_parts)
+    owner = np.repeat(np.arange(stop - start), parts.num_parts).tolist()
+    names = [fields[number] for number in parts.field.tolist()]
+    data = [b""] * len(names)
+    is_wanted = np.array([name == _AUDIO for name in names], bool)
     for file in np.unique(parts.file).tolist():
         path = pack.shards.uris[file]
-        if path.endswith(".tar"):
+        mine = np.flatnonzero((parts.file == file) & ~is_wanted)
+        if path.endswith(".tar") or not len(mine):
             continue
-        mine = np.flatnonzero(parts.file == file)
+        is_wanted[mine] = True
         lines = local.read_ranges(path, parts.offset[mine], parts.size[mine])
         for place, line in zip(mine.tolist(), lines, strict=True):
-            part = Part(fields[int(parts.field[place])], line, path, int(parts.offset[place]))
-            found.setdefault(int(owner[place]), []).append(part)
+            data[place] = line
+    offsets = parts.offset.tolist()
+    paths = [pack.shards.uris[file] for file in parts.file.tolist()]
+    lengths: list[int] = getattr(parts, "duration_us", np.full(len(names), -1)).tolist()
+    for place in np.flatnonzero(is_wanted).tolist():
+        part = Part(names[place], data[place], paths[place], offsets[place], lengths[place])
+        found.setdefault(owner[place], []).append(part)
     return found

@@ -84,6 +84,12 @@ class SentencePieceModel:
         found: int = model.piece_to_id(token)
         return found if model.id_to_piece(found) == token else None
 
+    def edge_ids(self, language: str | None = None) -> tuple[int | None, int | None]:  # noqa: ARG002 - one for all
+        """Return the ids of the pieces that begin and end a sentence; `Tokenizer.edge_ids`."""
+        model = self._loaded()
+        begin, end = int(model.bos_id()), int(model.eos_id())
+        return (begin if begin >= 0 else None), (end if end >= 0 else None)
+
     def _loaded(self) -> Any:
         if self._model is None:
             data = self._data

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from playhead.formats.example import Example
     from playhead.tokens.rows import RowBlock
 
-__all__ = ["BlockTexts", "TextReader", "supervisions_of", "text_reader", "texts_of"]
+__all__ = [
+    "BlockTexts",
+    "TextReader",
+    "asked_texts_of",
+    "supervisions_of",
+    "text_reader",
+    "texts_of",
+]
 
 
 class BlockTexts(NamedTuple):
@@ -46,7 +53,14 @@ class TextReader(Protocol):
 
 
 def texts_of(example: Example) -> list[tuple[str, str | None]]:
-    """Return the texts of a sample and their languages: one, or those of a cut's supervisions."""
+    """Return the texts of a sample and their languages.
+
+    They are one text, those of a cut's supervisions, or those of a pair in the order in which they
+    are read.
+    """
+    if example.kind == "pair":
+        target: Any = example.custom.get("target_language")
+        return [*asked_texts_of(example), (example.text or "", target)]
     if example.cut_data is not None:
         supervisions = supervisions_of(example.cut_data)
         if supervisions:
@@ -56,6 +70,15 @@ def texts_of(example: Example) -> list[tuple[str, str | None]]:
                 if one.get("text") is not None
             ]
     return [] if example.text is None else [(example.text, example.language)]
+
+
+def asked_texts_of(pair: Example) -> list[tuple[str, str | None]]:
+    """Return what stands before the target of a pair: its question, if it has one, its source."""
+    custom = pair.custom
+    asked: list[tuple[str, Any]] = []
+    if custom.get("question"):
+        asked.append((str(custom["question"]), custom.get("question_language") or pair.language))
+    return [*asked, (str(custom["source"]), custom.get("source_language", pair.language))]
 
 
 def supervisions_of(cut: Any) -> list[dict[str, Any]]:
@@ -70,6 +93,8 @@ def text_reader(leaf: Leaf, *, with_languages: bool) -> TextReader | None:
     It gives what `texts_of` gives of the samples that the leaf's format makes; where languages are
     not asked for, they may be left out.
     """
+    if leaf.transforms:
+        return None
     reader: Any = get_format(leaf.type)
     if isinstance(reader, Nemo):
         return _NemoTexts(

@@ -25,8 +25,8 @@ def test_ours_are_there():
 def test_unknown_names_are_refused_with_those_that_are_there():
     with pytest.raises(ConfigError, match=r"no prompt format 'canery'; there are .*canary2"):
         get_prompt("canery", WORDS)
-    with pytest.raises(NotSupportedError, match=r"'llama3' is not built.*there are"):
-        Encoding(WORDS, "llama3")
+    with pytest.raises(NotSupportedError, match=r"'nemotron-nano-v3' is not built.*there are"):
+        Encoding(WORDS, "nemotron-nano-v3")
 
 
 def test_a_persons_own_is_used():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.tokens.base import digest_of
@@ -16,37 +16,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Prompt",
+    "PromptMaker",
     "get_prompt",
     "prompt_digest",
     "prompt_names",
     "prompt_type",
+    "register_maker",
     "register_prompt",
 ]
 
-_ELSEWHERE = frozenset(
-    {
-        "example_prompt_format",
-        "gemma",
-        "llama2",
-        "llama3",
-        "mistral",
-        "nemotron-h",
-        "nemotron-nano-v3",
-        "phi2_chat",
-        "phi2_code",
-        "phi2_qa",
-        "qwen",
-        "qwen3",
-        "t5nmt",
-    }
-)
+_ELSEWHERE = frozenset({"example_prompt_format", "nemotron-nano-v3", "qwen3"})
 
 
 class Prompt(Protocol):
     """How a sample becomes what a model reads and answers; made with the tokenizer.
 
     A class attribute `digest`, a text, tells versions apart whose tokens differ. Without it the
-    source of the class does, which knows nothing of the functions that the class calls.
+    source of the class does, which knows nothing of the functions that the class calls. A method
+    `text_edges()` says how many tokens the prompt puts before the own tokens of a text (a sample of
+    kind `text`) and behind them: only then such texts can be cut into windows.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None: ...
@@ -68,7 +56,10 @@ class Prompt(Protocol):
         ...
 
 
-_PROMPTS: dict[str, type[Any]] = {}
+PromptMaker: TypeAlias = "Callable[[Tokenizer], Any]"
+"""A class of prompt formats, or what else makes one with a tokenizer; can be pickled."""
+
+_PROMPTS: dict[str, PromptMaker] = {}
 PromptType = TypeVar("PromptType", bound=type[Any])
 
 
@@ -92,10 +83,15 @@ def register_prompt(name: str) -> Callable[[PromptType], PromptType]:
     """
 
     def add(cls: PromptType) -> PromptType:
-        _PROMPTS[name] = cls
+        register_maker(name, cls)
         return cls
 
     return add
+
+
+def register_maker(name: str, maker: PromptMaker) -> None:
+    """Let the prompt format `name` be made by something."""
+    _PROMPTS[name] = maker
 
 
 def prompt_names() -> list[str]:
@@ -103,8 +99,8 @@ def prompt_names() -> list[str]:
     return sorted(_PROMPTS)
 
 
-def prompt_type(name: str) -> type[Any]:
-    """Return the class of a prompt format.
+def prompt_type(name: str) -> PromptMaker:
+    """Return what makes a prompt format: its class, as a rule.
 
     Raises
     ------
