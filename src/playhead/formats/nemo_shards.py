@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from playhead.errors import ConfigError
 from playhead.formats.base import SourcePair
 
-__all__ = ["pair_shards"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["have_shard_numbers", "pair_shards"]
 
 _MANIFEST = re.compile(r"manifest[^/]*_(\d+)[^/]*\.json")
 _TAR = re.compile(r"audio[^/]*_(\d+)[^/]*\.tar")
@@ -68,6 +72,19 @@ def pair_shards(manifests: tuple[str, ...], tars: tuple[str, ...], leaf: str) ->
         SourcePair(manifest=path, tars=(partners[key],))
         for key, path in zip(manifest_keys, manifests, strict=True)
     ]
+
+
+def have_shard_numbers(manifests: Sequence[str], tars: Sequence[str]) -> bool:
+    """Whether all names have shard numbers as NeMo writes them.
+
+    Examples
+    --------
+    >>> have_shard_numbers(["manifest_0.json"], ["audio_0.tar"])
+    True
+    >>> have_shard_numbers(["talk-0.jsonl"], ["audio_0.tar"])
+    False
+    """
+    return all(map(_MANIFEST.search, manifests)) and all(map(_TAR.search, tars))
 
 
 def _by_shard_id(
