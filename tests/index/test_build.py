@@ -25,6 +25,7 @@ from playhead.index import build as build_module
 from playhead.index import build_target
 from playhead.index.build import build_packs, open_leaves
 from playhead.index.build_scan import scan
+from playhead.index.pack_table import PACK_VERSION
 from playhead.index.sidecars import Sidecar, build_sidecar
 from support.builders import builders, held_builder, hold_the_first_builder, holders
 from support.corpus import tarred_corpus, write_jsonl
@@ -289,7 +290,7 @@ def test_old_versions_are_built_again_and_damage_is_said(tmp_path: Path, scans: 
     leaf = make_leaf("nemo", manifest=[manifest(tmp_path / "m.json", 3)])
     path = Path(open_one(leaf, tmp_path / "packs").path)
     data = path.read_bytes()
-    old = data.replace(b"\x01\x00\x00\x003\x00\x00\x00\x0d", b"\x01\x00\x00\x000\x00\x00\x00\x0d")
+    old = data.replace(b"\x01\x00\x00\x00" + PACK_VERSION + b"\x00\x00\x00\x0d", b"\x01\x00\x00\x000\x00\x00\x00\x0d")
     assert old != data
     path.write_bytes(old)
     assert open_one(leaf, tmp_path / "packs").num_rows == 3

@@ -22,7 +22,8 @@ from playhead.errors import (
 )
 from playhead.formats import SourcePair
 from playhead.index import build_scan
-from playhead.index.build_scan import ScanTask, scan
+from playhead.index.build_rows import ScanTask
+from playhead.index.build_scan import scan
 from playhead.index.source import read_lines
 from support.corpus import nemo_corpus, tone, wav_bytes, write_jsonl, write_tar
 from support.leaves import make_leaf, open_one, read_bytes, read_example, read_examples

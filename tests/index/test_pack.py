@@ -169,12 +169,12 @@ def test_other_versions_and_files_are_told_apart(pack: LeafPack, tmp_path: Path)
             writer.write_batch(batch)
         return path
 
-    with pytest.raises(IndexFileError, match="has version 99, this Playhead reads version 3"):
+    with pytest.raises(IndexFileError, match="has version 99, this Playhead reads version 4"):
         open_pack(versioned({"playhead.pack": "99"}))
     with pytest.raises(IndexFileError, match="not a pack of Playhead"):
         open_pack(versioned(None))
     with pytest.raises(IndexFileError, match="damaged"):
-        open_pack(versioned({"playhead.pack": "3"}))
+        open_pack(versioned({"playhead.pack": "4"}))
     with pytest.raises(IndexFileError, match="No such file"):
         open_pack(tmp_path / "none.idxpack")
 

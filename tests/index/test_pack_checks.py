@@ -52,6 +52,7 @@ def columns(**changed) -> dict[str, np.ndarray]:
 
 def batch(made, *, row_ends=(0, 1, 1, 2, 2, 3), part_ends=(0, 1, 2, 2, 2, 3), **parts):
     values = {"field": [0, 0, 2], "file": [0, 1, 2], "offset": [90, 0, 0], "size": [10, 50, 30]}
+    values["duration_us"] = [-1, 2_000_000, -1]
     for name, (at, value) in parts.items():
         values[name][at] = value
     structs = pa.StructArray.from_arrays(
@@ -111,11 +112,13 @@ def test_numbers_that_no_pack_has(name, row, value):
         ("field", 1, -1),
         ("file", 1, 2),
         ("file", 2, 3),
-        ("file", 0, -1),
+        ("file", 0, -2),
         ("offset", 0, 91),
         ("offset", 2, -1),
         ("size", 1, 51),
         ("size", 1, -1),
+        ("duration_us", 1, -2),
+        ("duration_us", 1, (1 << 63) - 1),
         ("size", 2, (1 << 63) - 1),
     ],
 )

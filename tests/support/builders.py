@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playhead.index.build_scan import Rows, ScanTask
+    from playhead.index.build_rows import Rows, ScanTask
 
 HELD_SECONDS = 60.0
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Kind
 
-__all__ = ["InputType", "declare", "declared", "type_names"]
+__all__ = ["InputType", "declare", "declared", "has_turns", "type_names"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +74,18 @@ def type_names() -> frozenset[str]:
     True
     """
     return frozenset(_TYPES)
+
+
+def has_turns(name: str) -> bool:
+    """Whether the rows of an input type are conversations, which have any number of audio turns.
+
+    Examples
+    --------
+    >>> has_turns("share_gpt"), has_turns("nemo")
+    (True, False)
+    """
+    of_name = declared(name)
+    return of_name is not None and of_name.kind == "conversation"
 
 
 _NEMO = {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"}

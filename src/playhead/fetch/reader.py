@@ -12,6 +12,7 @@ import numpy as np
 from playhead.errors import ManifestError, PlayheadError, StaleIndexError
 from playhead.fetch.joined import join_examples
 from playhead.fetch.member_checks import REINDEX, check_name, checked_header
+from playhead.fetch.parts import gathered, part_requests
 from playhead.fetch.ranges import Ranges
 from playhead.formats import (
     BadRowError,
@@ -19,10 +20,9 @@ from playhead.formats import (
     Part,
     Place,
     TableFormat,
-    get_format,
+    format_of,
 )
 from playhead.formats.extra_fields import ExtraLines
-from playhead.index.columns import PART_COLUMNS
 from playhead.index.concatenation import joined_rows
 from playhead.storage import local
 from playhead.storage.tarheader import BLOCK, to_text
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
+    from playhead.fetch.parts import PartRequest
     from playhead.fetch.timings import Timings
     from playhead.formats import TableRow
     from playhead.index.pack import LeafPack, PackRef
@@ -50,15 +51,6 @@ class _Rows(NamedTuple):
     """The place of each among all rows of the batch."""
     rows: NDArray[np.int64]
     """Which they are."""
-
-
-class _Wanted(NamedTuple):
-    """A part that was asked for."""
-
-    place: int
-    field: str
-    path: str
-    offset: int
 
 
 class _Found(NamedTuple):
@@ -117,10 +109,10 @@ class Reader:
         groups, first = self._grouped(micro_batch)
         size = int(first[-1])
         ranges = Ranges()
-        wanted: list[_Wanted] = []
+        wanted: list[PartRequest] = []
         tables: dict[int, TableRow] = {}
         for group in groups:
-            reader: Any = get_format(group.leaf.type)
+            reader: Any = format_of(group.leaf)
             if isinstance(reader, TableFormat):
                 self._load(group, reader, tables, with_audio=with_audio)
                 continue
@@ -133,7 +125,7 @@ class Reader:
             data[:size],
             data[size : 2 * size],
             data[2 * size : 3 * size],
-            _gathered(wanted, data[3 * size :]),
+            gathered(wanted, data[3 * size :]),
         )
         for place, loaded in tables.items():
             found.row[place], found.audio[place] = loaded
@@ -228,32 +220,17 @@ class Reader:
 
     def _ask_for_parts(
         self, ranges: Ranges, group: _Rows, first: int, with_audio: bool
-    ) -> list[_Wanted]:
-        """Ask for what fields have for the rows; without audio only for what is no archive."""
-        pack, fields = group.pack, group.pack.entry.fields
-        if not fields:
-            return []
-        parts = pack.parts(group.rows)
-        owner = np.repeat(group.at, parts.num_parts)
-        uris = pack.shards.uris
-        if not with_audio:
-            shards = np.unique(parts.file).tolist()
-            plain = [shard for shard in shards if not uris[shard].endswith(".tar")]
-            kept = np.isin(parts.file, plain)
-            owner = owner[kept]
-            parts = parts._replace(**{name: getattr(parts, name)[kept] for name in PART_COLUMNS})
-        files = self._files(ranges, pack, parts.file)
-        ranges.add(files, parts.offset, parts.size, first + np.arange(len(owner)))
-        return [
-            _Wanted(place, fields[field], uris[file], offset)
-            for place, field, file, offset in zip(
-                owner.tolist(),
-                parts.field.tolist(),
-                parts.file.tolist(),
-                parts.offset.tolist(),
-                strict=True,
-            )
-        ]
+    ) -> list[PartRequest]:
+        """Ask for what belongs to the rows and lies elsewhere."""
+        asked = part_requests(group.leaf, group.pack, group.rows, group.at, with_audio=with_audio)
+        at = np.array([number for number, one in enumerate(asked) if one.file >= 0], np.int64)
+        if len(at):
+            read = [asked[number] for number in at]
+            files = self._files(ranges, group.pack, np.array([one.file for one in read], np.int32))
+            offset = np.array([one.first_byte for one in read], np.int64)
+            size = np.array([one.num_bytes for one in read], np.int64)
+            ranges.add(files, offset, size, first + at)
+        return asked
 
     def _files(
         self, ranges: Ranges, pack: LeafPack, shards: NDArray[np.int32]
@@ -283,7 +260,7 @@ class Reader:
         self, group: _Rows, found: _Found, examples: list[Example | None], *, with_audio: bool
     ) -> None:
         leaf, pack, rows = group.leaf, group.pack, group.rows
-        reader: Any = get_format(leaf.type)
+        reader: Any = format_of(leaf)
         is_table = isinstance(reader, TableFormat)
         member_of: Callable[[bytes], str | None] | None = getattr(reader, "member", None)
         uris = pack.shards.uris
@@ -305,8 +282,7 @@ class Reader:
             place = Place(
                 leaf=leaf.name, shard=uris[shard], row=row, byte=row_offset, is_table=is_table
             )
-            # What fields add to an embedded row stands behind its line.
-            if crc32(content.partition(b"\n")[0] if pack.entry.fields else content) != row_crc:
+            if crc32(pack.entry.line_of(content)) != row_crc:
                 raise StaleIndexError(
                     "the row is not the one that was indexed", where=str(place), fix=REINDEX
                 )
@@ -322,7 +298,7 @@ class Reader:
                 )
             elif is_table and (audio := found.audio[at]) is not None:
                 parts = [Part("audio", audio, uris[shard], row_offset)]
-            elif parts:
+            elif parts and parts[0].path:
                 place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
             example = _example_of(reader, leaf, place, content, parts)
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
@@ -370,11 +346,3 @@ def _example_of(
             fix="Return an Example from its method example",
         )
     return example
-
-
-def _gathered(wanted: Sequence[_Wanted], data: Sequence[bytes | None]) -> dict[int, list[Part]]:
-    """The parts of each row, in the order of the fields."""
-    parts: dict[int, list[Part]] = {}
-    for (place, field, path, offset), content in zip(wanted, data, strict=True):
-        parts.setdefault(place, []).append(Part(field, content or b"", path, offset))
-    return parts

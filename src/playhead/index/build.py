@@ -14,7 +14,7 @@ from playhead.errors import BuildError, PlayheadError, StaleIndexError
 from playhead.index.build_demand import demand_indexes
 from playhead.index.build_pace import PATIENCE_SECONDS, Pace, Progress, part_cost
 from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
-from playhead.index.build_scan import Rows, scan
+from playhead.index.build_scan import scan
 from playhead.index.build_target import (
     PACK_FOLDER,
     LeafSources,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from playhead.blend.leaf import Leaf
+    from playhead.index.build_rows import Rows
 
 __all__ = ["WAIT_SECONDS", "PackResult", "build_packs", "open_leaves"]
 

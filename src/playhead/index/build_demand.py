@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead.errors import IndexMissingError, StaleIndexError
-from playhead.formats import get_format
+from playhead.formats import format_of
 from playhead.index.sidecars import Sidecar, is_fresh
 from playhead.index.source import is_compressed
 from playhead.paths import index_path
@@ -63,7 +63,7 @@ def demand_indexes(target: Target, command: str) -> None:
 def _sidecars(leaf: Leaf) -> Iterator[Sidecar]:
     """Say where the `.idx` files of a leaf are: that depends on how its paths are written."""
     root = leaf.options.indexes_root
-    for pair in get_format(leaf.type).sources(leaf):
+    for pair in format_of(leaf).sources(leaf):
         if not is_compressed(pair.manifest):
             yield Sidecar(path=pair.manifest, kind="jsonl", idx=index_path(pair.manifest, root))
         for tar in pair.tars:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["FieldFiles", "FieldRows"]
 
 _BLOCK = 512
+_JSON_LINES = (".jsonl", ".json")
 _FIX = "Write the shards of all fields from the same data"
 
 
@@ -37,14 +38,14 @@ _DECODER = msgspec.json.Decoder(_Named)
 class _Record(NamedTuple):
     """What a field has for one row."""
 
-    id: str
-    """The row's id, as the record bears it."""
+    id: str | None
+    """The row's id, as the record bears it; None for a line of text, which bears none."""
     offset: int
     """First byte in the file, decompressed."""
     size: int
     """Bytes."""
     line: bytes | None
-    """The bytes of a record of JSONL."""
+    """The bytes of a record that is a line."""
     is_absent: bool
     """Whether the field has nothing for the row."""
 
@@ -55,7 +56,7 @@ class FieldRows(NamedTuple):
     parts: Parts
     """Where they lie."""
     lines: list[bytes] | None
-    """The lines of each row's fields that are JSONL, each after a newline, where rows are
+    """The lines of each row's fields that are lines, each after a newline, where rows are
     embedded: these are no parts then."""
 
 
@@ -88,7 +89,7 @@ class FieldFiles:
     def __bool__(self) -> bool:
         return bool(self._files)
 
-    def rows(self, first: int, ids: Sequence[str], kept: NDArray[np.int64]) -> FieldRows:
+    def rows(self, first: int, ids: Sequence[str | None], kept: NDArray[np.int64]) -> FieldRows:
         """Find the records of some rows.
 
         Parameters
@@ -96,7 +97,7 @@ class FieldFiles:
         first
             How many rows of the manifest come before them.
         ids
-            Ids of all of them.
+            Ids of all of them; None for rows that have none.
         kept
             Which of them are kept.
 
@@ -129,6 +130,7 @@ class FieldFiles:
                 columns[2].astype(np.int32),
                 columns[3],
                 columns[4],
+                np.full(len(found), -1),
             ),
             lines,
         )
@@ -161,7 +163,7 @@ class _FieldFile:
         self._ahead: list[_Record] = []
         self._before = 0
 
-    def take(self, first: int, ids: Sequence[str], manifest: str) -> list[_Record]:
+    def take(self, first: int, ids: Sequence[str | None], manifest: str) -> list[_Record]:
         end = first + len(ids)
         while self._before + len(self._ahead) < end:
             record = next(self._records, None)
@@ -176,6 +178,8 @@ class _FieldFile:
             self._ahead.append(record)
         records = self._ahead[first - self._before : end - self._before]
         for record, row_id in zip(records, ids, strict=True):
+            if record.id is None or row_id is None:
+                continue
             if record.id != row_id and record.id.removeprefix("./") != row_id.removeprefix("./"):
                 raise BadRowError(
                     f"the row's id is {row_id!r} and the field {self._shard.field!r} has "
@@ -199,9 +203,10 @@ class _FieldFile:
 
 
 def _records(shard: FieldShard) -> Iterator[_Record]:
-    if os.path.splitext(_plain(shard.path))[1] == ".tar":  # noqa: PTH122 - it may be a URL
+    suffix = os.path.splitext(_plain(shard.path))[1]  # noqa: PTH122 - it may be a URL
+    if suffix == ".tar":
         return _of_tar(shard.path)
-    return _of_lines(shard.path)
+    return _of_lines(shard.path) if suffix in _JSON_LINES else _of_text(shard.path)
 
 
 def _plain(path: str) -> str:
@@ -248,4 +253,17 @@ def _of_lines(path: str) -> Iterator[_Record]:
                         fix="Write it again, as Lhotse's SharWriter does",
                     ) from None
                 yield _Record(row_id, block.offset + at, len(line), text, is_absent=False)
+            at += len(line) + 1
+
+
+def _of_text(path: str) -> Iterator[_Record]:
+    """Every line, blank ones included; what follows the last newline only if there is something."""
+    for block in read_lines(path):
+        at = 0
+        lines = block.data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        for line in lines:
+            text = line.removesuffix(b"\r")
+            yield _Record(None, block.offset + at, len(text), text, is_absent=False)
             at += len(line) + 1

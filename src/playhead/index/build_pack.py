@@ -11,11 +11,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from playhead.formats import TableFormat, get_format
+from playhead.blend.types import has_turns
+from playhead.formats import TableFormat, format_of, get_format
+from playhead.index.build_audios import AUDIO_FIELD
 from playhead.index.build_history import history
 from playhead.index.build_pace import part_cost
 from playhead.index.build_parts import Part, parts
-from playhead.index.build_scan import Rows, ScanTask
+from playhead.index.build_rows import Rows, ScanTask
 from playhead.index.columns import ColumnSpool, Digester
 from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
@@ -198,6 +200,8 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
     )
     known = parts(sources, previous, embed=embed, skip_bad_rows=settings.skip_bad_rows)
     names = dict.fromkeys(shard.field for pair in sources.pairs for shard in pair.fields)
+    if has_turns(sources.leaf.type):
+        names[AUDIO_FIELD] = None
     fields = {name: code for code, name in enumerate(names)}
     if previous is not None and previous.entry.fields != list(fields):
         known = [part._replace(known=None) for part in known]
@@ -223,7 +227,7 @@ class _Groups(NamedTuple):
 
 def _groups(sources: LeafSources) -> _Groups:
     """Where the stretches of tables end that are read as one, and their bytes."""
-    reader: Any = get_format(sources.leaf.type)
+    reader: Any = format_of(sources.leaf)
     if not isinstance(reader, TableFormat):
         return _Groups([], [])
     found = [reader.groups(sources.leaf, pair) for pair in sources.pairs]
@@ -290,5 +294,6 @@ def _copy(old: LeafPack, part: Part, output: _Output) -> None:
         data = [old.row_bytes(i) or b"" for i in range(start, end)] if old.entry.embedded else None
         parts = old.parts(np.arange(start, end)) if old.entry.fields else None
         if parts is not None:
-            parts = parts._replace(file=parts.file + np.int32(moved))
+            file = np.where(parts.file < 0, parts.file, parts.file + np.int32(moved))
+            parts = parts._replace(file=file)
         output.append(Rows(block, data, 0, old.entry.statuses, parts))

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from playhead.errors import ConfigError, NotSupportedError
-from playhead.formats import get_format
+from playhead.formats import format_of
 from playhead.index.source import stamps
 from playhead.paths import scheme
 from playhead.storage.cache import cache_folder
@@ -85,7 +85,7 @@ def leaf_sources(leaf: Leaf) -> LeafSources:
     local = {role: tuple(map(_absolute, paths)) for role, paths in leaf.paths.items()}
     for paths in local.values():
         _check_text(paths, leaf.name)
-    pairs = get_format(leaf.type).sources(replace(leaf, paths=local))
+    pairs = format_of(leaf).sources(replace(leaf, paths=local))
     identity = msgspec.json.encode([leaf.type, sorted(local.items()), _shaping(leaf)])
     return LeafSources(
         leaf=leaf,

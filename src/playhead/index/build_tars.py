@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from playhead.formats import BadRowError
+from playhead.index.build_audios import TurnPlaces
 from playhead.index.tarhop import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from playhead.formats import RowAudio
 
 __all__ = ["ArchiveIndex", "TarIndex"]
 
@@ -57,6 +60,11 @@ class TarIndex:
     def num_unused(self) -> int:
         """Members that no row has asked for."""
         return int((~self._used).sum())
+
+    def has(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of the names are members, shape (K,)."""
+        wanted = np.array([_hash(name) for name in names], np.int64)
+        return np.isin(wanted, self._hashes)
 
     def find(self, names: Sequence[str]) -> Places:
         """Find members by name.
@@ -107,12 +115,60 @@ class ArchiveIndex:
         """
         offset, size = np.zeros(len(tar), np.int64), np.zeros(len(tar), np.int64)
         for number in sorted({int(number) for number in tar}):
-            index = self._tars.get(number)
-            if index is None:
-                index = self._tars[number] = TarIndex(self._paths[number])
             at = np.flatnonzero(tar == number)
-            offset[at], size[at] = index.find([names[int(i)] for i in at])
+            offset[at], size[at] = self._index(number).find([names[int(i)] for i in at])
         return Places(offset, size)
+
+    def find_turns(self, turns: Sequence[RowAudio], first_shard: int) -> TurnPlaces:
+        """Find audio turns: members of a known archive, of any, or plain files.
+
+        Parameters
+        ----------
+        turns
+            The turns.
+        first_shard
+            Place of the first archive in the leaf's shard table.
+
+        Raises
+        ------
+        BadRowError
+            If a member is missing, or there are two of its name.
+        """
+        at = np.flatnonzero(np.array([turn.member is not None for turn in turns], np.bool_))
+        tar = np.array([turn.tar for turn in turns], np.int32)[at]
+        names = [turns[int(i)].member or "" for i in at]
+        anywhere = np.flatnonzero(tar < 0)
+        tar[anywhere] = self._numbers_of([names[int(i)] for i in anywhere])
+        places = self.find(tar, names)
+        file = np.full(len(turns), -1, np.int32)
+        offset, size = np.zeros(len(turns), np.int64), np.zeros(len(turns), np.int64)
+        file[at], offset[at], size[at] = tar + np.int32(first_shard), places.offset, places.size
+        return TurnPlaces(file, offset, size)
+
+    def _numbers_of(self, names: Sequence[str]) -> NDArray[np.int32]:
+        """In which archive each member is."""
+        found = np.full(len(names), -1, np.int32)
+        for number in range(len(self._paths)) if names else ():
+            here = self._index(number).has(names)
+            twice = np.flatnonzero(here & (found >= 0))
+            if len(twice):
+                tars = self._paths[int(found[twice[0]])], self._paths[number]
+                raise BadRowError(
+                    f"the member {names[int(twice[0])]!r} is in {tars[0]} and in {tars[1]}",
+                    fix="Give every member a name of its own",
+                )
+            found[here] = number
+        if (found < 0).any():
+            raise BadRowError(
+                f"no member {names[int(np.argmin(found))]!r} in any of the tars", fix=_INDEX_FIX
+            )
+        return found
+
+    def _index(self, number: int) -> TarIndex:
+        index = self._tars.get(number)
+        if index is None:
+            index = self._tars[number] = TarIndex(self._paths[number])
+        return index
 
     @property
     def num_unused(self) -> int:

@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from playhead.errors import PlayheadError, WorkerError
-from playhead.index.build_scan import Rows, ScanTask, scan
+from playhead.index.build_rows import Rows, ScanTask
+from playhead.index.build_scan import scan
 from playhead.index.columns import COLUMNS, PART_COLUMNS, Parts
 from playhead.index.lock import machine_name
 from playhead.index.pool import run_each
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["scan_plans"]
 
-_NUM_BESIDE = 5 + len(PART_COLUMNS)
+# With the number of parts of each row.
+_NUM_PARTS = 1 + len(PART_COLUMNS)
+_NUM_BESIDE = 4 + _NUM_PARTS
 
 
 class _Job(NamedTuple):
@@ -175,7 +178,7 @@ def _beside(rows: Rows) -> list[NDArray[Any]]:
         np.array(list(map(len, data)), np.int64),
         np.frombuffer(b"".join(data), np.uint8),
         np.array([rows.position, parts is not None], np.int64),
-        *((empty,) * 5 if parts is None else parts),
+        *((empty,) * _NUM_PARTS if parts is None else parts),
     ]
 
 

@@ -47,6 +47,7 @@ PART_COLUMNS: Final[Mapping[str, np.dtype]] = {
     "file": np.dtype("<i4"),
     "offset": np.dtype("<i8"),
     "size": np.dtype("<i8"),
+    "duration_us": np.dtype("<i8"),
 }
 """Name and type of what is known of each part of a row."""
 
@@ -63,18 +64,20 @@ _END = np.dtype("<i8")
 
 
 class Parts(NamedTuple):
-    """Bytes that belong to rows and lie in other files; all but `num_parts` have shape (P,)."""
+    """What belongs to rows and lies elsewhere; all but `num_parts` have shape (P,)."""
 
     num_parts: NDArray[np.int64]
     """Parts of each row, shape (K,); those of the first row come first."""
     field: NDArray[np.int16]
     """Number of the field among the leaf's."""
     file: NDArray[np.int32]
-    """Place of the file in the leaf's shard table."""
+    """Place of the file in the leaf's shard table; -1 where the row itself names a plain file."""
     offset: NDArray[np.int64]
     """First byte in that file."""
     size: NDArray[np.int64]
     """Bytes."""
+    duration_us: NDArray[np.int64]
+    """Length of what is audio; -1 where it is something else."""
 
 
 class ColumnSpool:

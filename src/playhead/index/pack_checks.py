@@ -87,7 +87,8 @@ def _check_parts(
     count = [int(ends[leaf.start + leaf.num_rows] - ends[leaf.start]) for leaf in leaves]
     used = slice(int(ends[0]), int(ends[-1]))
     values = {name: column.values.field(name).to_numpy()[used] for name in PART_COLUMNS}
-    _check("file", values["file"], 0, _spread([leaf.num_shards for leaf in leaves], count))
+    _check("duration_us", values["duration_us"], -1, _LONGEST_US + 1)
+    _check("file", values["file"], -1, _spread([leaf.num_shards for leaf in leaves], count))
     _check("field", values["field"], 0, _spread([len(leaf.fields) for leaf in leaves], count))
     _check("offset", values["offset"], 0, None)
     _check("size", values["size"], 0, None)

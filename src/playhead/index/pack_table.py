@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from playhead.blend.types import has_turns
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -30,7 +32,7 @@ __all__ = [
     "encode_shards",
 ]
 
-PACK_VERSION: Final = b"3"
+PACK_VERSION: Final = b"4"
 VERSION_KEY: Final = b"playhead.pack"
 LEAVES_KEY: Final = b"playhead.leaves"
 SHARDS_KEY: Final = b"playhead.shards"
@@ -85,6 +87,12 @@ class LeafEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Their bytes."""
     history: list[Change] = []
     """Rebuilds, oldest first."""
+
+    def line_of(self, row: bytes) -> bytes:
+        """Return the source's own bytes of a row: what fields add to embedded ones is behind it."""
+        if not (self.embedded and self.fields) or has_turns(self.type):
+            return row
+        return row.partition(b"\n")[0]
 
 
 @dataclass(frozen=True)

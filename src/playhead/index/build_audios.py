@@ -1,0 +1,112 @@
+"""The audio turns of rows: where each lies, and how long it is."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from playhead.formats import BadRowError
+from playhead.formats.columns import microseconds
+from playhead.formats.headers import read_header
+from playhead.index.columns import Parts
+from playhead.storage import local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.formats import RowAudio
+
+__all__ = ["AUDIO_FIELD", "TurnPlaces", "Turns", "find_turns"]
+
+AUDIO_FIELD: Final = "audio"
+"""The field that audio turns belong to."""
+
+_THREADS = 8
+
+
+class TurnPlaces(NamedTuple):
+    """Where audio turns lie that are in archives; arrays of shape (T,), T the turns."""
+
+    file: NDArray[np.int32]
+    """Place of the archive in the leaf's shard table; -1 for plain files."""
+    offset: NDArray[np.int64]
+    """First byte of the payload."""
+    size: NDArray[np.int64]
+    """Bytes of payload."""
+
+
+class Turns(NamedTuple):
+    """The audio turns of some rows."""
+
+    parts: Parts
+    """Where they lie, row after row."""
+    duration_us: NDArray[np.int64]
+    """How long the turns of each row are together, shape (K,)."""
+
+
+def find_turns(
+    audios: Sequence[Sequence[RowAudio]],
+    code: int,
+    find: Callable[[Sequence[RowAudio]], TurnPlaces],
+    paths: Callable[[int], str],
+) -> Turns:
+    """Find the audio turns of rows, and measure those whose length no row says.
+
+    Parameters
+    ----------
+    audios
+        The turns of each row.
+    code
+        Number of the field `audio` among those of the leaf.
+    find
+        Finds those that lie in archives.
+    paths
+        Path of a file by its place in the leaf's shard table.
+
+    Raises
+    ------
+    BadRowError
+        If one is not there, or its length cannot be found out.
+    """
+    flat = [audio for row in audios for audio in row]
+    count = np.array([len(row) for row in audios], np.int64)
+    places = find(flat)
+    duration = np.array([audio.duration_us for audio in flat], np.int64)
+    unknown = np.flatnonzero(duration < 0).tolist()
+    if unknown:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            duration[unknown] = list(
+                pool.map(lambda turn: _measured(flat[turn], turn, places, paths), unknown)
+            )
+    sums = np.concatenate([[0], np.cumsum(duration)])
+    ends = np.cumsum(count)
+    parts = Parts(
+        count,
+        np.full(len(flat), code, np.int16),
+        places.file,
+        places.offset,
+        places.size,
+        duration,
+    )
+    return Turns(parts, sums[ends] - sums[ends - count])
+
+
+def _measured(audio: RowAudio, turn: int, places: TurnPlaces, paths: Callable[[int], str]) -> int:
+    """Microseconds from where a turn begins to the end of its file."""
+    file = int(places.file[turn])
+    if file < 0:
+        header = read_header(audio.path or "")
+    else:
+        offset, size = int(places.offset[turn]), int(places.size[turn])
+        header = read_header(local.read_ranges(paths(file), [offset], [size])[0])
+    left = header.frames - int(np.floor(audio.start * header.rate + 0.5))
+    if left < 0:
+        raise BadRowError(
+            f"the offset {audio.start} s is behind the end of {audio.member or audio.path}",
+            fix="Correct the offset",
+        )
+    return int(microseconds(np.array([left / header.rate]))[0])
