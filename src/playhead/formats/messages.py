@@ -12,7 +12,14 @@ from playhead.errors import ConfigError
 from playhead.formats.base import BadRowError, SourcePair
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
-from playhead.formats.txt_rows import decode_text_rows, row_id, text_columns, text_files
+from playhead.formats.rows import decode_row
+from playhead.formats.txt_rows import (
+    convert_row,
+    decode_text_rows,
+    row_id,
+    text_columns,
+    text_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Messages"]
 
 _ID_DIGITS = 12
+_VALIDATE = "validate_chunk_tokenization"
 _ROLES: Final = ("system", "user", "assistant", "tool")
 _SHORT = reprlib.Repr()
 
@@ -50,7 +58,7 @@ class Messages:
       counted. Any other key of a row or of a message makes the row a bad one.
     - The id is the file's name without its suffix and the sample's row in the leaf, twelve digits;
       NeMo counts rows by file there.
-    - `custom` holds the leaf's tags.
+    - `custom` holds the leaf's tags and `validate_chunk_tokenization`, as the entry has it.
     """
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:
@@ -61,10 +69,10 @@ class Messages:
         ConfigError
             If one is a tar or a folder, or `validate_chunk_tokenization` is neither true nor false.
         """
-        validate: Any = leaf.own.get("validate_chunk_tokenization", True)
+        validate: Any = leaf.own.get(_VALIDATE, True)
         if not isinstance(validate, bool):
             raise ConfigError(
-                f"`validate_chunk_tokenization` is {validate!r}",
+                f"`{_VALIDATE}` is {validate!r}",
                 where=f"leaf {leaf.name}",
                 fix="Write true or false",
             )
@@ -89,7 +97,7 @@ class Messages:
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one row; `Format.example`."""
-        (typed,) = decode_text_rows(_DECODER, _Row, row)
+        typed = convert_row(_Row, decode_row(row, place))
         return Example(
             id=row_id(place, digits=_ID_DIGITS),
             text=None,
@@ -98,7 +106,7 @@ class Messages:
             place=place,
             kind="messages",
             turns=tuple(Turn(role=one.role, text=one.content) for one in _checked(typed)),
-            custom=dict(leaf.tags),
+            custom={**leaf.tags, _VALIDATE: leaf.own.get(_VALIDATE, True)},
         )
 
 

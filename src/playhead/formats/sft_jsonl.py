@@ -13,6 +13,7 @@ from playhead.formats.rows import decode_row
 from playhead.formats.text_conversation_turns import Said, role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
+    convert_row,
     decode_text_rows,
     language_of,
     other_fields,
@@ -84,7 +85,7 @@ class NemoSft:
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
-        (typed,) = decode_text_rows(_DECODER, _Row, row)
+        typed = convert_row(_Row, data)
         return Example(
             id=row_id(place, typed.id),
             text=None,

@@ -16,6 +16,7 @@ from playhead.formats.rows import decode_row
 from playhead.formats.text_conversation_turns import Said, role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
+    convert_row,
     decode_text_rows,
     other_fields,
     row_id,
@@ -99,7 +100,7 @@ class NemotronText:
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
-        (typed,) = decode_text_rows(_DECODER, _Row, row)
+        typed = convert_row(_Row, data)
         own = typed.id
         if not own and place.member is not None:
             own = PurePosixPath(place.member).stem

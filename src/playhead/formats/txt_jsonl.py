@@ -86,7 +86,7 @@ class TxtJsonl:
                 lacking.append(index)
             elif isinstance(text, str):
                 blank.append(index)
-            elif not math.isfinite(text):
+            elif isinstance(text, float) and not math.isfinite(text):
                 raise BadRowError(
                     f"the row's field {field!r} is {text!r}, which is not a text",
                     fix="Write a string, or null where there is none",

@@ -75,12 +75,14 @@ class TxtPair:
         BadRowError
             If one is not UTF-8, or the target's is not given.
         """
-        line = next((part.data for part in parts if part.field == _TARGET), None)
-        if line is None:
+        # Where rows lie in the pack, the target's line stands behind the source's.
+        line, newline, other = row.partition(b"\n")
+        found = [part.data for part in parts if part.field == _TARGET] or [other] * len(newline)
+        if not found:
             raise BadRowError(
                 "the line has no partner in the target file", fix="Index the files again"
             )
-        source, target = utf8(row).strip(), utf8(line).strip()
+        source, target = utf8(line).strip(), utf8(found[0]).strip()
         language = language_of(leaf, "source_language")
         return Example(
             id=row_id(place),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TextRow",
+    "convert_row",
     "decode_text_rows",
     "language_of",
     "other_fields",
@@ -31,6 +32,7 @@ __all__ = [
     "utf8",
 ]
 
+_REINDEX = "Index the file again if it has changed, else correct the row"
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 
@@ -112,6 +114,20 @@ def decode_text_rows(
             fix="Write the whole character where half of one is escaped",
         ) from None
     return rows
+
+
+def convert_row(row_type: type[Row], data: Mapping[str, Any]) -> Row:
+    """Make a typed row of one that is decoded, as `decode_text_rows` does of its bytes.
+
+    Raises
+    ------
+    BadRowError
+        If a field has the wrong type.
+    """
+    try:
+        return msgspec.convert(data, row_type)
+    except msgspec.ValidationError as error:
+        raise BadRowError(f"the row is not what it should be: {error}", fix=_REINDEX) from None
 
 
 def utf8(data: bytes) -> str:
