@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from playhead.fetch.bad import BadSample
     from playhead.loader.bad_log import BadLog
+    from playhead.loader.fusion import FusedRun
     from playhead.loader.report import Tally
     from playhead.loader.run import Run
     from playhead.loader.stream import Stream
@@ -52,12 +53,12 @@ class Deliveries:
         self._bad_log = bad_log
         self._in_flight: deque[MicroBatch] = deque()
 
-    def seek(self, run: Run, batch: int) -> None:
+    def seek(self, run: Run | FusedRun, batch: int) -> None:
         """Go on with batch number `batch` of a run."""
         self._in_flight = noted = deque()
         self._stream.seek(lambda: _noted(run.batches(batch), noted))
 
-    def next(self, run: Run, batch: int) -> Any:
+    def next(self, run: Run | FusedRun, batch: int) -> Any:
         """Batch number `batch` of a run; its neighbour's where nothing is left of it.
 
         Raises

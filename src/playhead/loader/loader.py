@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import warnings
 import weakref
@@ -15,19 +14,20 @@ from playhead.loader.bad_log import BadLog
 from playhead.loader.deliveries import Deliveries
 from playhead.loader.ranks import has_process_group
 from playhead.loader.report import Tally
-from playhead.loader.run import Planning, Run
 from playhead.loader.seeds import resolve_seed
 from playhead.loader.stream import Stream
 from playhead.loader.waits import Waits
-from playhead.plan import Position, resume, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from playhead.loader.fusion import FusedPlanning, FusedRun
+    from playhead.loader.fusion_position import FusedPosition
     from playhead.loader.ranks import Topology
     from playhead.loader.report import Report
+    from playhead.loader.run import Planning, Run
     from playhead.loader.stream import Workers
-    from playhead.plan import Batching, MicroBatch
+    from playhead.plan import MicroBatch, Position
     from playhead.plan.resume import OnChange
 
 __all__ = ["Loader"]
@@ -45,7 +45,7 @@ class Loader:
     Parameters
     ----------
     planning
-        What the plan is a function of.
+        What the plan is a function of: a config's, or that of several which are fused.
     fetch
         What makes a batch of a micro-batch.
     topology
@@ -55,7 +55,7 @@ class Loader:
     seed
         An integer, `randomized` or `trng`.
     fixed_step
-        Whether `planning.batching.micro_batches_per_step` was asked for, or follows the world size.
+        Whether `planning.micro_batches_per_step` was asked for, or follows the world size.
     on_change
         What a leaf whose data changed means on resume: `error`, or `restart_pass`.
     bad_samples
@@ -67,7 +67,7 @@ class Loader:
     def __init__(
         self,
         *,
-        planning: Planning,
+        planning: Planning | FusedPlanning,
         fetch: Callable[[MicroBatch], Any],
         topology: Topology,
         workers: Workers,
@@ -77,8 +77,9 @@ class Loader:
         bad_samples: str | None = None,
         dropped: Sequence[Mapping[str, int]] | None = None,
     ) -> None:
-        topology.batches_per_step(planning.batching.micro_batches_per_step)
-        self._planning = planning
+        topology.batches_per_step(planning.micro_batches_per_step)
+        # A position and a run are always those of the planning, one config's or several ones'.
+        self._planning: Any = planning
         self._topology = topology
         self._asked_seed = seed
         self._drawn_seed = seed if isinstance(seed, int) else None
@@ -89,8 +90,8 @@ class Loader:
         bad_log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
         self._deliveries = Deliveries(self._stream, self._tally, bad_log)
         self._rows_dropped = dropped
-        self._run: Run | None = None
-        self._restored: Position | None = None
+        self._run: Run | FusedRun | None = None
+        self._restored: Position | FusedPosition | None = None
         self._next_pass = 0
         self._delivered = 0
         self._steps = 0
@@ -103,12 +104,12 @@ class Loader:
     @property
     def finite(self) -> bool:
         """Whether a pass ends."""
-        return self._planning.shape.finite
+        return self._planning.finite
 
     @property
     def micro_batches_per_step(self) -> int:
         """Micro-batches that all ranks together train on in one optimizer step."""
-        return self._planning.batching.micro_batches_per_step
+        return self._planning.micro_batches_per_step
 
     @property
     def batches_per_step(self) -> int:
@@ -136,7 +137,7 @@ class Loader:
         Nothing is read or moved: this loader goes on as if nobody had asked.
         """
         position = self._fresh_position() if self._restored is None else self._restored
-        run = Run(self._planning, position, self._topology)
+        run = self._planning.run(position, self._topology)
         try:
             yield from run.batches()
         finally:
@@ -212,7 +213,7 @@ class Loader:
             )
         return self._run.position_after(self._delivered).to_json()
 
-    def position_after(self, batches: int) -> Position:
+    def position_after(self, batches: int) -> Position | FusedPosition:
         """The position after so many batches of the present pass, or since the last load.
 
         For frameworks that fetch ahead of what they train on: count the batches trained, and ask
@@ -244,8 +245,8 @@ class Loader:
         TopologyError
             When the world size does not divide the step.
         """
-        position = Position.from_json(state)
-        batching = self._batching_of(position)
+        position = self._planning.position_of(state)
+        planning = self._planning.with_step(self._step_of(position))
         new_seed: int | None = None
         if reseed:
             new_seed = resolve_seed(self._asked_seed, self._topology)
@@ -255,22 +256,14 @@ class Loader:
                 fix="Use the state's seed, or load with reseed=True to change it from the next"
                 " window on",
             )
-        planning = self._planning
-        position, notes = resume(
-            position,
-            planning.leaves,
-            planning.shape,
-            batching,
-            reseed=new_seed,
-            on_change=self._on_change,
-        )
-        self._planning = dataclasses.replace(planning, batching=batching)
+        position, notes = planning.resume(position, reseed=new_seed, on_change=self._on_change)
+        self._planning = planning
         self._drawn_seed = position.latest_seed
         for note in notes:
             self._say(note)
         if self.finite and self._planning.steps_left(position) == 0:
             self._steps = position.step
-            position = self._position_of_pass(position.pass_ + 1)
+            position = self._position_of_pass(position.pass_ + 1, position)
         self._restored = position
         self._agreed = False
 
@@ -288,38 +281,32 @@ class Loader:
         self._flowing = False
         self._iterator = None
 
-    def _batching_of(self, position: Position) -> Batching:
-        """The present batching, with the state's step where none was asked for."""
-        batching = self._planning.batching
+    def _step_of(self, position: Position | FusedPosition) -> int:
+        """The present size of a step; the state's where none was asked for."""
         saved = position.micro_batches_per_step
-        if self._fixed_step or saved == batching.micro_batches_per_step:
-            return batching
+        if self._fixed_step or saved == self.micro_batches_per_step:
+            return self.micro_batches_per_step
         if saved % self._topology.world_size == 0:
-            return dataclasses.replace(batching, micro_batches_per_step=saved)
+            return saved
         self._say(
             f"the state has {saved} micro-batches a step, which {self._topology.world_size} ranks"
             f" cannot share: a step is now {self._topology.world_size}. To keep the step, use a"
             " world size that divides it, and set micro_batches_per_step in the config."
         )
-        return dataclasses.replace(batching, micro_batches_per_step=self._topology.world_size)
+        return self._topology.world_size
 
-    def _fresh_position(self) -> Position:
-        return self._position_of_pass(self._next_pass)
+    def _fresh_position(self) -> Any:
+        before = None if self._run is None else self._run.position_after(self._delivered)
+        return self._position_of_pass(self._next_pass, before)
 
-    def _position_of_pass(self, pass_: int) -> Position:
-        planning = self._planning
+    def _position_of_pass(self, pass_: int, before: Position | FusedPosition | None) -> Any:
         if self._drawn_seed is None:
             self._drawn_seed = resolve_seed(self._asked_seed, self._topology)
-        return start(
-            planning.leaves,
-            planning.shape,
-            planning.batching,
-            seed=self._drawn_seed,
-            pass_=pass_ if self.finite else 0,
-            step=self._steps,
+        return self._planning.start(
+            seed=self._drawn_seed, pass_=pass_, step=self._steps, before=before
         )
 
-    def _begin(self, position: Position) -> None:
+    def _begin(self, position: Position | FusedPosition) -> None:
         if not self._agreed and self._topology.world_size > 1 and has_process_group():
             agree_on_plan(self._planning, position)
         self._agreed = True
@@ -327,7 +314,7 @@ class Loader:
             self._tally.enter(self._run, self._delivered)
             self._run.close()
         self._steps = position.step
-        self._run = Run(self._planning, position, self._topology)
+        self._run = self._planning.run(position, self._topology)
         self._next_pass = position.pass_ + 1 if self.finite else 0
         self._delivered = 0
         self._flowing = False

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from playhead.fetch.bad import BadSample
+    from playhead.loader.fusion import FusedPlanning, FusedRun
     from playhead.loader.run import Planning, Run
     from playhead.loader.waits import Waits
     from playhead.plan import MicroBatch
@@ -143,12 +144,14 @@ class Tally:
     num_leaves: int
     batches: int = 0
     repeated_batches: int = 0
-    bad: dict[str, Counter[str]] = field(default_factory=dict[str, "Counter[str]"])
-    """By key of the leaf, by reason."""
-    windows: dict[tuple[int, int], dict[str, int]] = field(
-        default_factory=dict[tuple[int, int], dict[str, int]]
+    bad: dict[tuple[str, str], Counter[str]] = field(
+        default_factory=dict[tuple[str, str], "Counter[str]"]
     )
-    """What was dropped in each window that was entered, by pass and number of the window."""
+    """By key and name of the leaf, by reason; parts of a fused loader may share keys."""
+    windows: dict[tuple[int, ...], dict[str, int]] = field(
+        default_factory=dict[tuple[int, ...], dict[str, int]]
+    )
+    """What was dropped in each window that was entered, by part, pass and number of the window."""
     _samples: Any = None
 
     def add(self, micro_batch: MicroBatch, bad: Iterable[BadSample], *, repeated: bool) -> None:
@@ -174,15 +177,15 @@ class Tally:
         for one in bad:
             # Reasons of one kind differ by lengths and places.
             reason = _NUMBER.sub("N", one.reason)
-            self.bad.setdefault(one.leaf, Counter())[reason] += 1
+            self.bad.setdefault((one.leaf, one.name), Counter())[reason] += 1
 
-    def enter(self, run: Run, batches: int) -> None:
+    def enter(self, run: Run | FusedRun, batches: int) -> None:
         """Take over what a run dropped in the windows up to so many batches."""
         self.windows.update(run.dropped_before(batches))
 
     def report(
         self,
-        planning: Planning,
+        planning: Planning | FusedPlanning,
         dropped: Sequence[Mapping[str, int]] | None,
         waits: Waits,
         rank: int,
@@ -202,20 +205,22 @@ class Tally:
             Whose report it is.
         """
         samples = [0] * self.num_leaves if self._samples is None else self._samples.tolist()
-        total = sum(leaf.weight for leaf in planning.leaves) or 1
-        leaves = [
-            LeafReport(
-                name=leaf.name,
-                key=leaf.key,
-                rows=leaf.num_rows,
-                share=leaf.weight / total,
-                dropped={} if dropped is None else dict(dropped[number]),
-                refused=refused_rows(leaf, planning.shape, planning.batching),
-                samples=samples[number],
-                bad=dict(self.bad.get(leaf.key, {})),
-            )
-            for number, leaf in enumerate(planning.leaves)
-        ]
+        leaves: list[LeafReport] = []
+        for name, part in planning.parts.items():
+            total = sum(leaf.weight for leaf in part.leaves) or 1
+            for number, leaf in enumerate(part.leaves, len(leaves)):
+                leaves.append(  # noqa: PERF401 - a comprehension could not see how many there are
+                    LeafReport(
+                        name=leaf.name,
+                        key=leaf.key,
+                        rows=leaf.num_rows,
+                        share=planning.shares[name] * leaf.weight / total,
+                        dropped={} if dropped is None else dict(dropped[number]),
+                        refused=refused_rows(leaf, part.shape, part.batching),
+                        samples=samples[number],
+                        bad=dict(self.bad.get((leaf.key, leaf.name), {})),
+                    )
+                )
         return Report(
             rank=rank,
             world_size=world_size,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from playhead.errors import PositionError
-from playhead.plan import count_steps, plan_window
+from playhead.plan import Position, count_steps, plan_window, resume, start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from playhead.loader.ranks import Topology
-    from playhead.plan import Batching, LeafColumns, MicroBatch, Position, Shape, WindowPlan
+    from playhead.plan import Batching, LeafColumns, MicroBatch, Shape, WindowPlan
+    from playhead.plan.resume import OnChange
 
 __all__ = ["Planning", "Run"]
 
@@ -41,6 +43,82 @@ class Planning:
     """What new windows are cut with."""
     beside: Mapping[str, str] = field(default_factory=dict[str, str])
     """Digests of what batches depend on and the plan does not, such as noise, by name."""
+
+    @property
+    def parts(self) -> Mapping[str, Planning]:
+        """What is planned by itself, by name; this is all there is."""
+        return {"": self}
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """What share of the steps each part has."""
+        return {"": 1.0}
+
+    @property
+    def finite(self) -> bool:
+        """Whether a pass ends."""
+        return self.shape.finite
+
+    @property
+    def micro_batches_per_step(self) -> int:
+        """Micro-batches of an optimizer step, over all ranks."""
+        return self.batching.micro_batches_per_step
+
+    def with_step(self, micro_batches: int) -> Planning:
+        """The same with another number of micro-batches in a step."""
+        batching = replace(self.batching, micro_batches_per_step=micro_batches)
+        return replace(self, batching=batching)
+
+    def position_of(self, state: Mapping[str, Any]) -> Position:
+        """Read the position that a loader saved.
+
+        Raises
+        ------
+        PositionError
+            When it is none, or of several configs.
+        """
+        if isinstance(state, Mapping) and "parts" in state:  # pyright: ignore[reportUnnecessaryIsInstance]  # a state comes from anywhere
+            raise PositionError(
+                "this state is of a config with multi_config, and this is a config of one blend",
+                fix="Load it into the loader of the config that it was saved with",
+            )
+        return Position.from_json(state)
+
+    def start(
+        self,
+        *,
+        seed: int,
+        pass_: int,
+        step: int,
+        before: Position | None = None,  # noqa: ARG002 - several parts differ in what they do with it
+    ) -> Position:
+        """The position at the start of a pass; endless blends have but one.
+
+        Parameters
+        ----------
+        seed
+            What everything random follows from.
+        pass_
+            Number of the pass.
+        step
+            Optimizer steps before it.
+        before
+            Where the run before stands, if there was one.
+        """
+        number = pass_ if self.finite else 0
+        leaves, shape, batching = self.leaves, self.shape, self.batching
+        return start(leaves, shape, batching, seed=seed, pass_=number, step=step)
+
+    def resume(
+        self, position: Position, *, reseed: int | None, on_change: OnChange
+    ) -> tuple[Position, tuple[str, ...]]:
+        """Go on from a position with the present data and options; see `playhead.plan.resume`."""
+        leaves, shape, batching = self.leaves, self.shape, self.batching
+        return resume(position, leaves, shape, batching, reseed=reseed, on_change=on_change)
+
+    def run(self, position: Position, topology: Topology) -> Run:
+        """What one rank hands out from a position on."""
+        return Run(self, position, topology)
 
     def window(self, position: Position) -> WindowPlan:
         """The plan of the window that `position` lies in."""
@@ -80,10 +158,10 @@ class Run:
         self.planning = planning
         self.start = start
         self._topology = topology
-        self._per_step = topology.batches_per_step(planning.batching.micro_batches_per_step)
+        self._per_step = topology.batches_per_step(planning.micro_batches_per_step)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="playhead-plan")
         self._windows = [self._planned(0, start)]
-        self._dropped: dict[tuple[int, int], tuple[int, dict[str, int]]] = {}
+        self._dropped: dict[tuple[int, ...], tuple[int, dict[str, int]]] = {}
 
     def batches(self, first: int = 0) -> Iterator[MicroBatch]:
         """The micro-batches of this rank from number `first` on."""
@@ -93,30 +171,49 @@ class Run:
             window = self._window_of(batch)
             if window is None:
                 return
-            plan = window.plan.result()
-            end = window.first_batch + (plan.num_steps - plan.first_step) * per_step
-            place = window.position.pass_, window.position.window
-            self._dropped[place] = window.first_batch, plan.stats.dropped
+            end = self._end_of(window)
             for number in range(batch, end):
-                step, turn = divmod(number - window.first_batch, per_step)
-                yield plan.micro_batch(plan.first_step + step, rank + turn * size)
+                step, turn = divmod(number, per_step)
+                yield self.micro_batch(step, rank + turn * size)
                 if number == batch:
                     # Whoever waits for the first batch does not wait for the window after it.
                     self._following(window)
             batch = end
 
+    def micro_batch(self, step: int, slot: int) -> MicroBatch:
+        """What any rank hands out in a slot of step number `step` of this run."""
+        window = self._window_of(step * self._per_step)
+        assert window is not None, "there is no such step"
+        plan = window.plan.result()
+        place = window.position.pass_, window.position.window
+        if place not in self._dropped:
+            self._dropped[place] = window.first_batch, plan.stats.dropped
+        return plan.micro_batch(plan.first_step + step - window.first_batch // self._per_step, slot)
+
+    def has_step(self, step: int) -> bool:
+        """Whether there is a step number `step`."""
+        return self._window_of(step * self._per_step) is not None
+
+    def plan_ahead(self, step: int) -> None:
+        """Begin to plan the window after that of a step in the background, if nobody has yet."""
+        window = self._window_of(step * self._per_step)
+        if window is not None:
+            self._following(window)
+
+    @property
+    def first_kept(self) -> int:
+        """The first batch whose position can still be told."""
+        return self._windows[0].first_batch
+
     def neighbours(self, batch: int) -> Iterator[MicroBatch]:
         """The other micro-batches of the step of a batch, from the next slot on and around."""
-        window = self._window_of(batch)
-        assert window is not None
-        plan = window.plan.result()
-        step, turn = divmod(batch - window.first_batch, self._per_step)
+        step, turn = divmod(batch, self._per_step)
         slot = self._topology.rank + turn * self._topology.world_size
-        slots = self.planning.batching.micro_batches_per_step
+        slots = self.planning.micro_batches_per_step
         for further in range(1, slots):
-            yield plan.micro_batch(plan.first_step + step, (slot + further) % slots)
+            yield self.micro_batch(step, (slot + further) % slots)
 
-    def dropped_before(self, batches: int) -> dict[tuple[int, int], dict[str, int]]:
+    def dropped_before(self, batches: int) -> dict[tuple[int, ...], dict[str, int]]:
         """What the windows of batches before `batches` dropped by reason; by pass and window."""
         return {
             place: dropped
