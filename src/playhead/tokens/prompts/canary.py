@@ -9,6 +9,7 @@ from playhead.tokens.prompts.special import (
     START,
     SpecialTokens,
     language_token,
+    only_cuts,
     required,
     switch_token,
 )
@@ -38,6 +39,7 @@ class Canary:
 
     def encode(self, example: Example) -> dict[str, list[Any]]:
         """Return the tokens of a sample; `Prompt.encode`."""
+        only_cuts(example, "canary")
         task_field = "task" if field_of(example, "task") is not None else "taskname"
         if field_of(example, task_field) is None:
             task_field = "task"

@@ -9,6 +9,7 @@ from playhead.tokens.prompts.special import (
     START,
     SpecialTokens,
     language_token,
+    only_cuts,
     required,
     switch_token,
 )
@@ -42,6 +43,7 @@ class Canary2:
 
     def encode(self, example: Example) -> dict[str, list[Any]]:
         """Return the tokens of a sample; `Prompt.encode`."""
+        only_cuts(example, "canary2")
         source, target = required(example, "canary2", "source_lang", "target_lang")
         switches = [
             switch_token(name, field_of(example, name) or default)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.errors import ConfigError
 from playhead.tokens.base import BadTextError, digest_of, missing_extra
 from playhead.tokens.hf_tokenizer import ChatTemplate
+from playhead.tokens.prompts.dialog import ANSWER, Said, said_in
 from playhead.tokens.prompts.registry import register_prompt
 from playhead.tokens.prompts.turns import field_of, joined_turns
 
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Chat"]
 
+# What no row has.
+_MARK = "\x02\x03"
+
 
 @register_prompt("chat")
 class Chat:
-    """A turn of the user, the row's `context`, and one of the assistant, the row's text.
+    """The turns of a sample as the template writes them.
 
-    A row with a `system_prompt` begins with that. The template is written twice, without the
-    assistant's turn and with it: the tokens that both begin with are the context. Templates get no
-    clock (`strftime_now`), for the same row must always have the same tokens.
+    Of a cut they are the user's, its `context`, and the assistant's, its text, behind its
+    `system_prompt` if it has one. The template is written without each of the assistant's turns and
+    with it: what both begin with stands before the turn. Templates get no clock (`strftime_now`),
+    for the same row must always have the same tokens.
 
     Raises
     ------
@@ -44,36 +49,67 @@ class Chat:
 
     def encode(self, example: Example) -> dict[str, list[Any]]:
         """Return the tokens of a sample; `Prompt.encode`."""
-        system = field_of(example, "system_prompt")
-        turns = [] if system is None else [_turn("system", system)]
-        turns.append(_turn("user", field_of(example, "context") or ""))
-        asked = self._encoded(turns, example.language, ask=True)
-        if example.text is None:
-            return joined_turns(asked, [])
-        turns.append(_turn("assistant", example.text))
-        everything = self._encoded(turns, example.language, ask=False)
-        shared = _shared(asked, everything)
-        return joined_turns(everything[:shared], everything[shared:])
+        said = _of_cut(example) if example.kind == "cut" else said_in(example)
+        turns = [{"role": one.role, "content": one.text} for one in said]
+        language = example.language
+        if said[-1].role != ANSWER:
+            return joined_turns(self._encoded(turns, language, ask=True), [])
+        everything = self._encoded(turns, language, ask=False)
+        mask = [False] * len(everything)
+        start = 0
+        for place, one in enumerate(said):
+            if one.role != ANSWER:
+                continue
+            # Without any turn some templates have nothing to write.
+            asked = self._encoded(turns[:place], language, ask=True) if place else []
+            start = _shared(asked, everything)
+            stop = len(everything)
+            if place + 1 < len(said):
+                stop = _shared(self._encoded(turns[: place + 1], language, ask=False), everything)
+            mask[start:stop] = [True] * max(0, stop - start)
+        return {
+            "input_ids": everything,
+            "context_ids": everything[:start],
+            "answer_ids": everything[start:],
+            "mask": mask,
+        }
+
+    def text_edges(self) -> tuple[int, int]:
+        """Return how many tokens stand before the own tokens of a text, and how many behind."""
+        languages = self._tokenizer.languages
+        language = languages[0] if languages else None
+        text = self._written([{"role": ANSWER, "content": _MARK}], ask=False)
+        before, _, behind = text.partition(_MARK)
+        encode = self._tokenizer.encode
+        own = len(encode("a", language))
+        first = len(encode(before, language)) if before else 0
+        return first, len(encode(f"a{behind}", language)) - own if behind else 0
 
     def _encoded(
         self, turns: list[dict[str, str]], language: str | None, *, ask: bool
     ) -> list[int]:
+        return self._tokenizer.encode(self._written(turns, ask=ask), language)
+
+    def _written(self, turns: list[dict[str, str]], *, ask: bool) -> str:
         from jinja2 import TemplateError  # noqa: PLC0415  (an extra)
 
         try:
-            text = self._template.render(
+            return self._template.render(
                 messages=turns, add_generation_prompt=ask, **self._special_tokens
             )
         except (TemplateError, TypeError, ValueError, KeyError, AttributeError) as error:
             raise BadTextError(
                 f"the chat template refuses the row: {error}",
-                fix="Correct the row's context or system_prompt, or use another template",
+                fix="Correct the row or leave it out, or use another template",
             ) from None
-        return self._tokenizer.encode(text, language)
 
 
-def _turn(role: str, content: str) -> dict[str, str]:
-    return {"role": role, "content": content}
+def _of_cut(example: Example) -> list[Said]:
+    language = example.language
+    system = field_of(example, "system_prompt")
+    said = [] if system is None else [Said("system", system, language)]
+    said.append(Said("user", field_of(example, "context") or "", language))
+    return said if example.text is None else [*said, Said(ANSWER, example.text, language)]
 
 
 def _shared(first: list[int], second: list[int]) -> int:

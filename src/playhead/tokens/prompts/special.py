@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from playhead.formats.example import Example
     from playhead.tokens.base import Tokenizer
 
-__all__ = ["END", "START", "SpecialTokens", "language_token", "required", "switch_token"]
+__all__ = [
+    "END",
+    "START",
+    "SpecialTokens",
+    "language_token",
+    "only_cuts",
+    "required",
+    "switch_token",
+]
 
 START: Final = "<|startoftranscript|>"
 END: Final = "<|endoftext|>"
@@ -49,6 +57,22 @@ def switch_token(name: str, value: str) -> str:
     """
     is_on = value in (*_TRUE, name, f"<|{name}|>")
     return f"<|{name}|>" if is_on else f"<|no{name}|>"
+
+
+def only_cuts(example: Example, prompt: str) -> None:
+    """Refuse samples that are not audio with its transcript.
+
+    Raises
+    ------
+    BadTextError
+        If the sample is none.
+    """
+    if example.kind != "cut":
+        raise BadTextError(
+            f"the prompt format `{prompt}` is for audio with its transcript, and the sample is of "
+            f"kind {example.kind}",
+            fix="Leave the entry out of the blend, or use a prompt format of a language model",
+        )
 
 
 def required(example: Example, prompt: str, *names: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Template", "TemplatePrompt", "TextFrame", "register_template"]
 
 _VERSION = b"template 1"
-_SLOT = re.compile(r"\|(\w+)\|")
-_BEGIN, _END = "|bos|", "|eos|"
+_SLOT = re.compile(r"\{(\w+)\}")
+_BEGIN, _END = "{bos}", "{eos}"
 _MESSAGE, _SYSTEM = "message", "system"
 
 
@@ -33,8 +33,8 @@ _MESSAGE, _SYSTEM = "message", "system"
 class Template:
     """How a prompt format writes its turns.
 
-    In the texts of roles `|message|` stands for what is said, other names between bars for what
-    `slots` gives. A text that begins with `|bos|` or ends with `|eos|` has the token that begins or
+    In the texts of roles `{message}` stands for what is said, other names in braces for what
+    `slots` gives. A text that begins with `{bos}` or ends with `{eos}` has the token that begins or
     ends a sentence there. Every turn is encoded by itself.
     """
 
@@ -60,8 +60,8 @@ class Template:
     """What the user said where a cut has none of them; None is an error."""
     system_else: str | None = None
     """What the system says where a cut has no `system_prompt`; None says nothing."""
-    question_first: bool = False
-    """Whether the question of a pair is the system's turn."""
+    question: Literal["user", "system"] | None = "user"
+    """Who asks the question of a pair: the user, before the source, the system, or nobody."""
 
 
 def register_template(template: Template) -> Template:
@@ -103,7 +103,8 @@ class TemplatePrompt:
     Raises
     ------
     ConfigError
-        If the template wants tokens that begin or end a sentence, and the tokenizer has none.
+        If the template does not write answers, or wants tokens that begin or end a sentence and
+        the tokenizer has none.
 
     Attributes
     ----------
@@ -115,6 +116,11 @@ class TemplatePrompt:
         self._template = template
         self._tokenizer = tokenizer
         self._roles = {role: _parsed(text) for role, text in template.roles.items()}
+        if ANSWER not in self._roles or self._roles[ANSWER].parts[1::2] != (_MESSAGE,):
+            raise ConfigError(
+                f"the prompt format `{template.name}` does not write what the {ANSWER} says",
+                fix=f"Give it a role `{ANSWER}` that holds {{{_MESSAGE}}} and no other slot",
+            )
         wants = (
             template.begins or any(role.begins for role in self._roles.values()),
             template.ends or any(role.ends for role in self._roles.values()),
@@ -181,14 +187,12 @@ class TemplatePrompt:
         """What is said, in roles of the template."""
         template = self._template
         turns = self._of_cut(example) if example.kind == "cut" else said_in(example)
-        question = field_of(example, "question") if example.kind == "pair" else None
-        if question is not None and template.question_first:
-            source = field_of(example, "source") or ""
-            turns = [
-                turns[0]._replace(role=_SYSTEM, text=question),
-                turns[0]._replace(text=source),
-                *turns[1:],
-            ]
+        if example.kind == "pair" and template.question != "user":
+            question = field_of(example, "question")
+            source = turns[0]._replace(text=field_of(example, "source") or "")
+            turns = [source, *turns[1:]]
+            if template.question == "system" and question is not None:
+                turns = [source._replace(role=_SYSTEM, text=question), *turns]
         if template.joined is not None and turns[0].role == _SYSTEM:
             turns = self._with_system(turns)
         for turn in turns:

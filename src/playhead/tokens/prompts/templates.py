@@ -35,46 +35,48 @@ def _llama3(role: str) -> str:
 
 
 def _phi2(name: str, user: str) -> Template:
-    return Template(name=name, roles={"user": user, "assistant": "|message|"})
+    return Template(name=name, roles={"user": user, "assistant": "{message}"})
 
 
 TEMPLATES: Final = (
     Template(
         name="plain",
-        roles={"user": "|message|", "assistant": "|message|"},
+        roles={"user": "{message}", "assistant": "{message}"},
         asked=("context",),
         asked_else="",
     ),
     Template(
         name="t5nmt",
-        roles={"user": "|target_lang| |message|", "assistant": "|message|"},
+        roles={"user": "{target_lang} {message}", "assistant": "{message}"},
         slots={"target_lang": _target_language},
         # What is asked of a cut is its language alone: its audio is the message.
         asked=(),
         asked_else="",
+        question=None,
     ),
     Template(
         name="llama2",
         roles={
-            "system_and_user": "|bos|[INST] <<SYS>>\n|system|\n<</SYS>>\n\n|message| [/INST]",
-            "user": "|bos|[INST] |message| [/INST]",
-            "assistant": "|message| |eos|",
+            "system_and_user": "{bos}[INST] <<SYS>>\n{system}\n<</SYS>>\n\n{message} [/INST]",
+            "user": "{bos}[INST] {message} [/INST]",
+            "assistant": "{message} {eos}",
         },
         joined="system_and_user",
-        question_first=True,
+        question="system",
     ),
     Template(
         name="llama3",
         preamble="<|begin_of_text|>",
         roles={
-            role: f"{_llama3(role)}|message|<|eot_id|>" for role in ("system", "user", "assistant")
+            role: f"{_llama3(role)}{{message}}<|eot_id|>"
+            for role in ("system", "user", "assistant")
         },
         asking=_llama3("assistant"),
     ),
     Template(
         name="qwen",
         roles={
-            role: f"<|im_start|>{role}\n|message|<|im_end|>\n" for role in ("user", "assistant")
+            role: f"<|im_start|>{role}\n{{message}}<|im_end|>\n" for role in ("user", "assistant")
         },
         asking="<|im_start|>assistant\n",
     ),
@@ -82,25 +84,25 @@ TEMPLATES: Final = (
         name="gemma",
         begins=True,
         roles={
-            "user": "<start_of_turn>user\n|message|<end_of_turn>\n<start_of_turn>model\n",
-            "assistant": "|message|<end_of_turn>\n",
+            "user": "<start_of_turn>user\n{message}<end_of_turn>\n<start_of_turn>model\n",
+            "assistant": "{message}<end_of_turn>\n",
         },
         ends=True,
     ),
     Template(
         name="mistral",
         preamble="<s>",
-        roles={"user": "[INST] |message| [/INST] ", "assistant": "|message|</s>"},
+        roles={"user": "[INST] {message} [/INST] ", "assistant": "{message}</s>"},
     ),
-    _phi2("phi2_qa", "Instruct: |message|\nOutput: "),
-    _phi2("phi2_chat", "Human: |message|\nAI: "),
-    _phi2("phi2_code", "|message|\n"),
+    _phi2("phi2_qa", "Instruct: {message}\nOutput: "),
+    _phi2("phi2_chat", "Human: {message}\nAI: "),
+    _phi2("phi2_code", "{message}\n"),
     Template(
         name="nemotron-h",
         roles={
-            "system": "<SPECIAL_10>System\n|message|",
-            "user": "\n<SPECIAL_11>User\n|message|",
-            "assistant": "\n<SPECIAL_11>Assistant\n|message|",
+            "system": "<SPECIAL_10>System\n{message}",
+            "user": "\n<SPECIAL_11>User\n{message}",
+            "assistant": "\n<SPECIAL_11>Assistant\n{message}",
         },
         asking="\n<SPECIAL_11>Assistant\n",
         asked=("context",),
