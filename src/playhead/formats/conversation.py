@@ -110,7 +110,7 @@ class MultimodalConversation:
             part = next(waiting, None)
             if part is not None and not part.path and turn.value is not None:
                 said = said._replace(path=resolve_path(turn.value, folder))  # noqa: PLW2901
-            turns.append(audio_turn(leaf, place, role, said, part, turn.text))
+            turns.append(audio_turn(leaf, place, role, said, part, text=turn.text))
         prompts = prompts_of(leaf)
         return Example(
             id=str(typed.id),

@@ -101,7 +101,13 @@ def _lengths(flat: Sequence[Spoken]) -> list[int]:
 
 
 def audio_turn(
-    leaf: Leaf, place: Place, role: str, spoken: Spoken, part: Part | None, text: str | None = None
+    leaf: Leaf,
+    place: Place,
+    role: str,
+    spoken: Spoken,
+    part: Part | None,
+    *,
+    text: str | None = None,
 ) -> Turn:
     """Make an audio turn, whose sample is called as NeMo calls it.
 
