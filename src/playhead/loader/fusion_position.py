@@ -91,19 +91,19 @@ class FusedPosition:
             When the state is not such a position, or one of another version.
         """
         _check(state)
-        parts: dict[str, Position] = {}
-        for name, part in sorted(state["parts"].items()):
-            try:
-                parts[str(name)] = Position.from_json(part)
-            except PositionError as error:
-                raise PositionError(
-                    f"part {name} of this state cannot be used: {error}", fix=_FIX
-                ) from error
+        parts = {str(name): _part(name, part) for name, part in sorted(state["parts"].items())}
         if len({part.micro_batches_per_step for part in parts.values()}) != 1:
             raise PositionError(
                 "this state is damaged: its parts have steps of different sizes", fix=_FIX
             )
         return cls(seed=state["seed"], step=state["step"], begin=state.get("begin", 0), parts=parts)
+
+
+def _part(name: str, state: Any) -> Position:
+    try:
+        return Position.from_json(state)
+    except PositionError as error:
+        raise PositionError(f"part {name} of this state cannot be used: {error}") from error
 
 
 def _check(state: Mapping[str, Any]) -> None:

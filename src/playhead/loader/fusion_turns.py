@@ -12,7 +12,7 @@ from playhead.plan.keyed import key, text_word
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Randomized", "RoundRobin", "Turns", "TurnRule", "Zip"]
+__all__ = ["Randomized", "RoundRobin", "TurnRule", "Turns", "Zip"]
 
 _TURN = text_word("turn of a step")
 

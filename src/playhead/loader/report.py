@@ -209,7 +209,7 @@ class Tally:
         for name, part in planning.parts.items():
             total = sum(leaf.weight for leaf in part.leaves) or 1
             for number, leaf in enumerate(part.leaves, len(leaves)):
-                leaves.append(  # noqa: PERF401 - a comprehension could not see how many there are
+                leaves.append(
                     LeafReport(
                         name=leaf.name,
                         key=leaf.key,
