@@ -70,6 +70,8 @@ def to_cut(
         raise ManifestError(
             "the sample has no audio", where=str(example.place), fix="Use a dataset that needs none"
         )
+    for step in example.cut_steps:
+        cut = step(cut)
     for name, value in tags.items():
         setattr(cut, name, value)
     return cut if sample_rate is None else resample_cut(cut, sample_rate)

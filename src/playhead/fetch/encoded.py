@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from playhead.fetch.augment.stretch import window_id
+from playhead.tokens.lengths import lengths_of
 from playhead.tokens.texts import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from lhotse.cut import Cut
 
     from playhead.formats.example import Example
     from playhead.tokens.encoding import Encoding
@@ -20,15 +20,38 @@ if TYPE_CHECKING:
 __all__ = ["attach_tokens", "encode", "encode_joined"]
 
 
-def encode(examples: Sequence[Example], encoding: Encoding) -> None:
+def encode(
+    examples: Sequence[Example],
+    encoding: Encoding,
+    parts: Sequence[int] = (),
+    text_window: int | None = None,
+) -> None:
     """Set `Example.tokens` of samples as they were read.
+
+    Where texts are cut into windows, a text becomes its part: `token_window` says which of its own
+    tokens that are, and its id has the part's number behind it; `text` stays whole.
+
+    Parameters
+    ----------
+    examples
+        The samples.
+    encoding
+        What makes tokens of them.
+    parts
+        Which part of its row each is.
+    text_window
+        Tokens of a window of text; None where texts stay whole.
 
     Raises
     ------
     ManifestError
         If a sample has no tokens; it names the row.
     """
-    for example in examples:
+    for at, example in enumerate(examples):
+        if text_window is not None and example.kind == "text":
+            start = parts[at] * text_window
+            example.token_window = start, start + text_window
+            example.id = window_id(example.id, parts[at])
         example.tokens = encoding.encode(example)
 
 
@@ -56,23 +79,30 @@ def encode_joined(example: Example, members: Sequence[Example], encoding: Encodi
     return joined
 
 
-def attach_tokens(cut: Cut, example: Example, encoding: Encoding) -> None:
+def attach_tokens(cut: Any, example: Example, encoding: Encoding) -> None:
     """Put tokens where datasets of NeMo look for them.
 
-    Without a prompt each supervision that has a text gets `tokens`, an int64 array. With a prompt
-    the cut gets `input_ids`, `context_ids`, `answer_ids` (int64 tensors) and `mask` (a bool
-    tensor).
+    Without a prompt each supervision that has a text gets `tokens`, an int64 array, and so does a
+    text by itself. With a prompt the sample gets `input_ids`, `context_ids`, `answer_ids` (int64
+    tensors) and `mask` (a bool tensor). What is no cut also gets its lengths in tokens.
 
     Parameters
     ----------
     cut
-        The cut, after augmentation.
+        The cut, after augmentation; or a text or conversation.
     example
         The sample, with its tokens; where its one text is the cut's, they are not made again.
     encoding
         What made them.
     """
-    if encoding.prompt_format is None:
+    if example.kind != "cut":
+        lengths = lengths_of(example, example.tokens, encoding.audio)
+        cut.input_length, cut.output_length = lengths.input, lengths.output
+        cut.total_length = cut.num_tokens = lengths.tokens
+    if "tokens" in example.tokens and example.kind != "cut":
+        cut.tokens = np.array(example.tokens["tokens"], np.int64)
+        return
+    if encoding.prompt_format is None and example.kind == "cut":
         owners = [one for one in _supervisions(cut) if one.text is not None]
         if len(owners) == 1 and [(owners[0].text, owners[0].language)] == texts_of(example):
             owners[0].tokens = np.array(example.tokens["tokens"], np.int64)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
-    from lhotse.cut import Cut
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
@@ -88,6 +87,8 @@ class FetchSpec:
     """Where the noise comes from that is mixed in."""
     encoding: Encoding | None = None
     """What makes tokens of the texts; None makes none."""
+    text_window: int | None = None
+    """Tokens of the windows that texts are cut into; None leaves them whole."""
     metadata_only: bool = False
     """Give what rows say, and no audio."""
     fault_tolerant: bool = False
@@ -221,7 +222,7 @@ class Fetcher:
         begin, reading = time.perf_counter(), timings.read_seconds
         examples = self._reader.read(micro_batch, with_audio=self._with_audio)
         if self.spec.encoding is not None:
-            encode(examples, self.spec.encoding)
+            encode(examples, self.spec.encoding, micro_batch.part.tolist(), self.spec.text_window)
         read = time.perf_counter()
         timings.parse_seconds += read - begin - (timings.read_seconds - reading)
         if self._takes_examples:
@@ -251,31 +252,25 @@ class Fetcher:
         from lhotse import CutSet  # noqa: PLC0415
 
         from playhead.fetch.backend import quick_audio_backend  # noqa: PLC0415
-        from playhead.fetch.cuts import to_cut  # noqa: PLC0415
+        from playhead.fetch.samples import samples_of  # noqa: PLC0415
 
-        tags, channels = self._tags(micro_batch), self._channels(micro_batch)
         members: list[tuple[int, ...]] | None = None
         with quick_audio_backend():
             if self.spec.metadata_only:
-                cuts = self._without_audio(examples, micro_batch)
-            elif self._augmenter is None:
-                facts = zip(examples, tags, channels, strict=True)
-                cuts = [
-                    to_cut(example, self.spec.sample_rate, tag, channel)
-                    for example, tag, channel in facts
-                ]
+                samples = self._without_audio(examples, micro_batch)
             else:
-                prepared = self._augmenter.prepare(examples, micro_batch, tags, channels)
-                cuts, members = _joined(prepared, micro_batch, self._augmenter.augmentation)
+                samples, members = samples_of(examples, micro_batch, self.spec, self._augmenter)
             if self.spec.encoding is not None:
-                _attach(cuts, examples, members, self.spec.encoding)
-            return self.dataset[CutSet(cuts)], members
+                _attach(samples, examples, members, self.spec.encoding)
+            return self.dataset[CutSet(samples)], members
 
-    def _without_audio(self, examples: Sequence[Example], micro_batch: MicroBatch) -> list[Cut]:
-        from playhead.fetch.metadata import metadata_cut  # noqa: PLC0415 - imports Lhotse, 2 s
+    def _without_audio(self, examples: Sequence[Example], micro_batch: MicroBatch) -> list[Any]:
+        from playhead.fetch.samples import samples_without_audio  # noqa: PLC0415 - Lhotse, 2 s
 
-        facts = zip(examples, micro_batch.leaf.tolist(), self._tags(micro_batch), strict=True)
-        return [metadata_cut(example, self._reader.pack(leaf), tag) for example, leaf, tag in facts]
+        numbers = micro_batch.leaf.tolist()
+        leaves = [self.spec.leaves[number] for number in numbers]
+        packs = [self._reader.pack(number) for number in numbers]
+        return samples_without_audio(examples, leaves, packs)
 
     def _tags(self, micro_batch: MicroBatch) -> list[Mapping[str, Any]]:
         return [self.spec.leaves[leaf].tags for leaf in micro_batch.leaf.tolist()]
@@ -314,20 +309,8 @@ def _encode_joined(prepared: Prepared, examples: Sequence[Example], encoding: En
             example.tokens = encode_joined(example, members, encoding).tokens
 
 
-def _joined(
-    cuts: list[Cut], micro_batch: MicroBatch, augmentation: Augmentation
-) -> tuple[list[Cut], list[tuple[int, ...]] | None]:
-    """What is done once the cuts of a batch are together; and what each was joined from."""
-    if not augmentation.is_batchwise:
-        return cuts, None
-    from playhead.fetch.augment.batchwise import after  # noqa: PLC0415 - imports Lhotse, 2 s
-
-    joined = after(cuts, micro_batch.sample_keys.tolist(), augmentation)
-    return [one.cut for one in joined], [one.members for one in joined]
-
-
 def _attach(
-    cuts: Sequence[Cut],
+    cuts: Sequence[Any],
     examples: Sequence[Example],
     members: Sequence[tuple[int, ...]] | None,
     encoding: Encoding,

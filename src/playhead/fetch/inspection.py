@@ -14,6 +14,7 @@ from playhead.errors import AudioError, SourceNotFoundError
 from playhead.fetch.audio import decode
 from playhead.fetch.augment import Augmenter
 from playhead.fetch.bad import BadAudio, beside
+from playhead.formats.example import audio_turns
 from playhead.paths import scheme
 from playhead.storage import local
 
@@ -112,6 +113,10 @@ class Inspection:
 
     def _decode(self, sample: Sample) -> None:
         example = sample.example
+        if example.kind != "cut":
+            for turn in audio_turns(example):
+                self._decode_turn(turn.audio, sample)
+            return
         if self._as_cuts:
             try:
                 _load(self._cut(sample), example)
@@ -128,16 +133,30 @@ class Inspection:
             example = shaped.examples[0]
         if example.cut is not None:
             _load(example.cut, example)
-        elif example.audio is not None:
+        elif example.audio is not None and not example.cut_steps:
             decode(example.audio, self._spec.sample_rate, example.place)
-        elif example.cut_data is None and not example.members:
+        elif example.audio is None and example.cut_data is None and not example.members:
             raise _no_audio(example.place)
         else:
             from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - imports Lhotse, 2 s
 
             _load(to_cut(example, self._spec.sample_rate, {}), example)
 
+    def _decode_turn(self, audio: Example | None, sample: Sample) -> None:
+        if audio is None:
+            return
+        if self._takes_examples:
+            from playhead.fetch.waveforms import waveform  # noqa: PLC0415 - imports torch
+
+            waveform(audio, self._spec.sample_rate)
+            return
+        from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - imports Lhotse, 2 s
+
+        _load(to_cut(audio, self._spec.sample_rate, {}, sample.channel), audio)
+
     def _decode_custom(self, sample: Sample) -> None:
+        if sample.example.kind != "cut":
+            return
         for name, cut in _with_custom_bytes(self._cut(sample), sample.example):
             _loaded(partial(cut.load_custom, name), sample.example.place)
 
@@ -185,6 +204,10 @@ def _bad(samples: Sequence[Sample], decode_one: Callable[[Sample], None]) -> Ite
 def _culprit(example: Example, error: AudioError) -> Example:
     """The row that an error names, of those that were joined."""
     said = str(error)
+    for turn in audio_turns(example):
+        if turn.audio is not None and str(turn.audio.place) in said:
+            # All of the conversation is bad; where it is bad, its audio knows.
+            return replace(example, place=turn.audio.place)
     return next((one for one in example.members if str(one.place) in said), example)
 
 
@@ -192,6 +215,12 @@ def _in_memory(example: Example) -> Example:
     """Return a sample whose file is read already; errors about it name the file."""
     if example.members:
         return replace(example, members=tuple(map(_in_memory, example.members)))
+    if example.turns:
+        turns = tuple(
+            turn if turn.audio is None else replace(turn, audio=_in_memory(turn.audio))
+            for turn in example.turns
+        )
+        return replace(example, turns=turns)
     audio = example.audio
     if audio is None or isinstance(audio.source, bytes) or scheme(audio.source):
         return example

@@ -11,14 +11,14 @@ from playhead.fetch.cuts import to_cut
 from playhead.fetch.joined import joined_cut
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lhotse.cut import Cut
 
     from playhead.formats import Example
     from playhead.index.pack import LeafPack
 
-__all__ = ["metadata_cut"]
+__all__ = ["metadata_cut", "metadata_turns"]
 
 _USUAL_RATE = 16_000
 
@@ -44,16 +44,35 @@ def metadata_cut(example: Example, pack: LeafPack, tags: Mapping[str, Any]) -> C
     elif example.cut_data is not None:
         return to_cut(example, None, tags)
     else:
-        cut = _bare(example, pack)
+        row = example.place.row
+        cut = _bare(example, int(pack.duration_us[row]) / 1_000_000, int(pack.rate[row]))
     for name, value in tags.items():
         setattr(cut, name, value)
     return cut
 
 
-def _bare(example: Example, pack: LeafPack) -> Cut:
-    row = example.place.row
-    seconds = int(pack.duration_us[row]) / 1_000_000
-    rate = int(pack.rate[row]) or _USUAL_RATE
+def metadata_turns(example: Example, pack: LeafPack) -> Callable[[Example], Cut]:
+    """Return what makes such cuts of the audio turns of a conversation.
+
+    Parameters
+    ----------
+    example
+        The conversation, read without audio.
+    pack
+        The columns of its leaf.
+    """
+    seconds = {turn.audio.id: turn.duration for turn in example.turns if turn.audio is not None}
+
+    def cut_of(turn: Example) -> Cut:
+        if turn.cut_data is not None or turn.members:
+            return metadata_cut(turn, pack, {})
+        return _bare(turn, seconds[turn.id] or 0.0, 0)
+
+    return cut_of
+
+
+def _bare(example: Example, seconds: float, rate: int) -> Cut:
+    rate = rate or _USUAL_RATE
     recording = Recording(
         id=example.id,
         sources=[AudioSource(type="dummy", channels=[0], source="")],

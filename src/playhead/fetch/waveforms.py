@@ -44,9 +44,9 @@ def waveform(example: Example, sample_rate: int | None) -> tuple[NDArray[np.floa
         If it cannot be decoded or has none.
     """
     cut = example.cut
-    if cut is None and example.audio is not None:
+    if example.audio is not None and _is_file(example):
         return decode(example.audio, sample_rate, example.place)
-    if cut is None and example.cut_data is None and not example.members:
+    if cut is None and example.audio is example.cut_data is None and not example.members:
         raise AudioError(
             "the sample has no audio", where=str(example.place), fix="Use a dataset that needs none"
         )
@@ -101,7 +101,7 @@ def pad_waveforms(
     lengths = np.zeros(len(examples), np.int64)
     rates = np.zeros(len(examples), np.int64)
     for index, example in enumerate(examples):
-        if example.audio is None or example.cut is not None:
+        if example.audio is None or not _is_file(example):
             loaded[index], rates[index] = _single(example, sample_rate)
             lengths[index] = len(loaded[index])
         else:
@@ -112,12 +112,17 @@ def pad_waveforms(
     rows = audio.numpy()
     facts = zip(examples, rows, lengths.tolist(), rates.tolist(), strict=True)
     for index, (example, row, length, rate) in enumerate(facts):
-        if example.audio is None or example.cut is not None:
+        if example.audio is None or not _is_file(example):
             row[:length] = loaded[index]
         else:
             decode_into(row[:length], example.audio, rate, example.place)
         row[length:] = 0
     return audio, torch.from_numpy(lengths)
+
+
+def _is_file(example: Example) -> bool:
+    """Whether what is heard is a stretch of a file, with nothing done to it."""
+    return example.audio is not None and example.cut is None and not example.cut_steps
 
 
 def _single(example: Example, sample_rate: int | None) -> tuple[NDArray[np.float32], int]:

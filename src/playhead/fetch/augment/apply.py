@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead.errors import ManifestError
 from playhead.fetch.augment.speed import NORMAL, change_speed
 from playhead.fetch.augment.stretch import take_of_example, take_stretch, window_id
+from playhead.fetch.bad import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +78,7 @@ class Augmenter:
         tags: Sequence[Mapping[str, Any]],
         channels: Sequence[int | str | None] | None = None,
     ) -> list[Cut]:
-        """Make the cuts of a batch, after everything that is done to single samples.
+        """Make the cuts of samples that are audio, after all that is done to single samples.
 
         In this order: channel, rate, noise, speed, stretch, padding. A cut keeps the id of its
         sample; a window has its number behind it, as Lhotse names windows.
@@ -103,10 +104,10 @@ class Augmenter:
         from playhead.fetch.resampling import resample_cut  # noqa: PLC0415 - same
 
         items = _items_of(micro_batch)
-        chosen = channels or [None] * len(examples)
+        selected = channels or [None] * len(examples)
         cuts: list[Cut] = []
         lengths: list[int] = []
-        for example, item, tag, channel in zip(examples, items, tags, chosen, strict=True):
+        for example, item, tag, channel in zip(examples, items, tags, selected, strict=True):
             with keyed_ids(item.key):
                 cut = to_cut(example, None, tag, channel)
             if not (cut.has_recording or self.augmentation.only_stretches):
@@ -167,22 +168,38 @@ class Augmenter:
             return Prepared(fast, [(place,) for place in range(len(fast))])
         from playhead.fetch.augment.batchwise import after  # noqa: PLC0415 - Lhotse, 2 s
 
-        cuts = self.prepare(examples, micro_batch, tags, channels)
-        keys = [int(key) for key in micro_batch.sample_keys]
-        joined = after(cuts, keys, self.augmentation)
-        return Prepared(
-            [_with_cut(examples[members[0]], cut) for cut, members in joined],
-            [members for _, members in joined],
+        # What is not audio stays as it is: its place is taken by itself.
+        samples: list[Any] = list(examples)
+        heard = [at for at, example in enumerate(examples) if example.kind == "cut"]
+        cuts = self.prepare(
+            [examples[at] for at in heard],
+            chosen(micro_batch, heard),
+            [tags[at] for at in heard],
+            None if channels is None else [channels[at] for at in heard],
         )
+        for at, cut in zip(heard, cuts, strict=True):
+            samples[at] = cut
+        keys = [int(key) for key in micro_batch.sample_keys]
+        joined = after(samples, keys, self.augmentation)
+        taken: list[Any] = [
+            _with_cut(examples[members[0]], one) if examples[members[0]].kind == "cut" else one
+            for one, members in joined
+        ]
+        return Prepared(taken, [members for _, members in joined])
 
     def _is_fast(self, examples: Sequence[Example]) -> bool:
         return (
             self.augmentation.only_stretches
             and self.sample_rate is not None
-            and all(example.audio is not None for example in examples)
+            and all(
+                example.kind != "cut" or (example.audio is not None and not example.cut_steps)
+                for example in examples
+            )
         )
 
     def _stretched(self, example: Example, item: _Item) -> Example:
+        if example.kind != "cut":
+            return example
         assert self.sample_rate is not None
         taken = take_of_example(
             example,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from lhotse.cut import Cut
 
 from playhead.fetch.augment.clipping import clip
 from playhead.fetch.augment.compression import compress
@@ -14,20 +16,19 @@ from playhead.fetch.augment.reverb import reverberate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lhotse.cut import Cut
-
     from playhead.fetch.augment.settings import Augmentation
 
 __all__ = ["after"]
 
 
-def after(cuts: Sequence[Cut], keys: Sequence[int], augmentation: Augmentation) -> list[Joined]:
+def after(cuts: Sequence[Any], keys: Sequence[int], augmentation: Augmentation) -> list[Joined]:
     """Join cuts, even out their loudness, and treat each as its own key says.
 
     Parameters
     ----------
     cuts
-        The cuts of a batch, prepared one by one.
+        The cuts of a batch, prepared one by one. What is no cut among them stays as it is; where
+        cuts are joined, it follows them.
     keys
         The keys of their samples; of joined ones the first one's counts.
     augmentation
@@ -40,14 +41,21 @@ def after(cuts: Sequence[Cut], keys: Sequence[int], augmentation: Augmentation) 
     """
     joined = [Joined(cut, (place,)) for place, cut in enumerate(cuts)]
     if augmentation.concatenate_samples:
-        joined = join_cuts(
-            cuts,
-            keys,
+        heard = [place for place, cut in enumerate(cuts) if isinstance(cut, Cut)]
+        among = join_cuts(
+            [cuts[place] for place in heard],
+            [keys[place] for place in heard],
             gap=augmentation.concatenate_gap_seconds,
             duration_factor=augmentation.concatenate_duration_factor,
         )
+        written = [one for one in joined if not isinstance(one.cut, Cut)]
+        joined = [Joined(cut, tuple(heard[at] for at in members)) for cut, members in among]
+        joined += written
     return [
-        Joined(_treated(cut, keys[members[0]], augmentation), members) for cut, members in joined
+        Joined(
+            _treated(cut, keys[members[0]], augmentation) if isinstance(cut, Cut) else cut, members
+        )
+        for cut, members in joined
     ]
 
 

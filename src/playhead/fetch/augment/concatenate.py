@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhotse.utils import fastcopy
 
@@ -20,7 +20,8 @@ __all__ = ["Joined", "join_cuts", "merge_texts"]
 class Joined(NamedTuple):
     """A sample, or several that became one."""
 
-    cut: Cut
+    cut: Any
+    """The cut; or what is none and stays as it is."""
     members: tuple[int, ...]
     """Where they stood in the batch, in the order in which they are heard."""
 
