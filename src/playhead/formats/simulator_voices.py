@@ -1,0 +1,151 @@
+"""Cuts of single speakers, by speaker, and mixtures of them as Lhotse cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import ManifestError
+from playhead.formats.base import BadRowError
+from playhead.formats.columns import MAX_SECONDS, microseconds
+from playhead.formats.cut_rows import cut_columns
+from playhead.formats.mixtures import Voice
+from playhead.formats.rows import decode_row
+from playhead.formats.simulator_rows import bare_cut, on_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playhead.blend.leaf import Leaf
+    from playhead.formats.cut_rows import CutRow
+    from playhead.formats.mixtures import Mixture, MixtureOptions
+    from playhead.formats.simulator_rows import Headers, SimulatorRow
+
+__all__ = ["by_speaker", "mixed_cut", "read_voice"]
+
+_MONO = "MonoCut"
+
+
+def read_voice(leaf: Leaf, row: SimulatorRow, line: bytes, number: int) -> Voice:
+    """Return the voice that a row is.
+
+    Raises
+    ------
+    BadRowError
+        If it is not the voice of one speaker, or does not say its audio or its length.
+    """
+    if row.type is not None:
+        if row.type != _MONO:
+            raise BadRowError(
+                f"the row is a {row.type}, and only a {_MONO} can be mixed",
+                fix="Leave it out, or make cuts of single channels",
+            )
+        duration_us = int(cut_columns(line, _check_data).duration_us[0])
+    else:
+        duration_us = _declared(row)
+    speaker = row.speaker
+    if speaker is None:
+        raise BadRowError(
+            "the row does not say whose voice it is", fix="Add a speaker_id to it, a text"
+        )
+    name = None if row.type is not None else row.unmeasured(leaf)
+    return Voice(line, number, row.duration or 0.0, duration_us, speaker, name)
+
+
+def by_speaker(voices: Sequence[Voice], options: MixtureOptions, where: str) -> list[list[Voice]]:
+    """Return the cuts of each speaker, in the order in which speakers first appear.
+
+    Raises
+    ------
+    ManifestError
+        If there are fewer speakers than a mixture has, or no cut is as long as the shortest delay.
+    """
+    speakers: dict[str, list[Voice]] = {}
+    for voice in voices:
+        speakers.setdefault(voice.speaker, []).append(voice)
+    if len(speakers) < options.num_speakers:
+        raise ManifestError(
+            f"the manifest has {len(speakers)} speakers, and num_speakers is "
+            f"{options.num_speakers}",
+            where=where,
+            fix="Lower num_speakers, or add rows with another speaker_id",
+        )
+    longest = max(voice.duration_us for voice in voices)
+    if options.num_speakers > 1 and longest < options.min_delay_us:
+        raise ManifestError(
+            f"min_delay is {options.min_delay_us / 1e6:g} s and no row is longer than "
+            f"{longest / 1e6:g} s, so that no two speakers would ever be heard together",
+            where=where,
+            fix="Lower min_delay",
+        )
+    return list(speakers.values())
+
+
+def mixed_cut(leaf: Leaf, mixture: Mixture, number: int, headers: Headers) -> dict[str, Any]:
+    """Make the Lhotse cut of a mixture, as `MixedCut.to_dict` writes it.
+
+    Raises
+    ------
+    BadRowError
+        If the audio of one of its rows cannot be looked at, or its text is none.
+    """
+    tracks = [
+        {"cut": _mono_cut(leaf, voice, headers), "type": _MONO, "offset": offset / 1e6}
+        for voice, offset in zip(mixture.voices, mixture.offsets_us, strict=True)
+    ]
+    names = "_".join(voice.speaker for voice in mixture.voices)
+    return {"id": f"lsmix_{names}_{number}", "tracks": tracks, "type": "MixedCut"}
+
+
+def _mono_cut(leaf: Leaf, voice: Voice, headers: Headers) -> dict[str, Any]:
+    data = decode_row(voice.line, f"line {voice.number}")
+    try:
+        if data.get("type") is not None:
+            return _own_cut(data, voice.speaker)
+        cut = bare_cut(leaf, data, data.get("offset") or 0.0, voice.duration, headers)
+    except BadRowError as error:
+        raise on_line(voice.number, error) from None
+    return {**cut, "supervisions": [_supervision(cut, voice.speaker)]}
+
+
+def _own_cut(cut: dict[str, Any], speaker: str) -> dict[str, Any]:
+    """Return a row that is a cut, with its speaker in all supervisions."""
+    said = [
+        {"text": None, "language": None, **one, "speaker": one.get("speaker") or speaker}
+        for one in cut.get("supervisions") or ()
+    ]
+    return {**cut, "supervisions": said or [_supervision(cut, speaker)]}
+
+
+def _supervision(cut: dict[str, Any], speaker: str) -> dict[str, Any]:
+    """Say that one speaker is heard in a whole cut; text and language come with the sample."""
+    return {
+        "id": cut["id"],
+        "recording_id": cut["recording"]["id"],
+        "start": 0.0,
+        "duration": cut["duration"],
+        "channel": cut.get("channel", 0),
+        "speaker": speaker,
+    }
+
+
+def _declared(row: SimulatorRow) -> int:
+    """Return a NeMo row's length in microseconds."""
+    if not row.audio_filepath:
+        raise BadRowError("the row has no audio_filepath", fix="Add the path of its audio")
+    if row.duration is None:
+        raise BadRowError("the row has no duration", fix="Add its length in seconds")
+    # Written so that NaN fails too.
+    if row.offset is not None and not 0 <= row.offset <= MAX_SECONDS:
+        raise BadRowError(
+            f"the offset is {row.offset!r} seconds",
+            fix=f"Write a number from 0 to {MAX_SECONDS:.0f}",
+        )
+    return int(microseconds([row.duration])[0])
+
+
+def _check_data(cut: CutRow) -> None:
+    recording = cut.recording
+    if recording is None or any(source.type != "file" for source in recording.sources):
+        raise BadRowError(
+            "the cut has no recording in a file of its own", fix="Attach its recording to the cut"
+        )
