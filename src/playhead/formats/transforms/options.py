@@ -99,8 +99,9 @@ def names_of(options: Mapping[str, Any], key: str) -> frozenset[str]:
 
 
 def _is_number(value: object) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return math.isfinite(value)
 
 
 def _error(key: str, value: object, fix: str) -> ConfigError:

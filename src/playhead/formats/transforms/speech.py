@@ -1,4 +1,4 @@
-"""What a sample of speech says of itself before its cut is made: who speaks when, how long it is."""
+"""What a sample of speech says before its cut is made: who speaks when, how long it is."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class TranscribedSpeech:
 
     shapes_rows = False
 
-    def __init__(self, options: Mapping[str, Any]) -> None:  # noqa: ARG002 - it has none
+    def __init__(self, options: Mapping[str, Any]) -> None:
         pass
 
     def dropped(self, leaf: Leaf, example: Example) -> str | None:  # noqa: ARG002 - the protocol's
@@ -61,7 +61,7 @@ class QuestionedSpeech:
 
     shapes_rows = False
 
-    def __init__(self, options: Mapping[str, Any]) -> None:  # noqa: ARG002 - it has none
+    def __init__(self, options: Mapping[str, Any]) -> None:
         pass
 
     def dropped(self, leaf: Leaf, example: Example) -> str | None:  # noqa: ARG002 - the protocol's

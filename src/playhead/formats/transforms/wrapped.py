@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError, TableBlock, TableFormat
-from playhead.formats.example import Part, Place
+from playhead.formats.example import Audio, Part, Place
 from playhead.formats.transforms.registry import made
-from playhead.formats.transforms.shape import reshaped
+from playhead.formats.transforms.shape import Fate, Length, reshaped
+from playhead.formats.transforms.speech import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,19 +91,68 @@ class _Transformed:
         return example
 
     def _seen(
-        self, leaf: Leaf, columns: RowColumns, place: Place, rows: Sequence[bytes]
+        self,
+        leaf: Leaf,
+        columns: RowColumns,
+        rows: Sequence[bytes],
+        place: Place,
+        on_bad: Callable[[BadRowError], None] | None,
     ) -> tuple[RowColumns, list[int]]:
-        """Let the transforms see rows, of which nothing but the place in a file is known."""
+        """Let the transforms see rows, of which only the file is known."""
         # Rows whose audio lies in an archive would else be looked for beside the manifest.
         parts = () if columns.members is None else (Part("audio", b"", "", 0),)
-        examples = (self.inner.example(leaf, place, row, parts) for row in rows)
-        try:
-            return reshaped(leaf, columns, examples, self._steps)
-        except BadRowError:
-            raise
-        except ManifestError as error:
-            what, _, fix = str(error).partition(f" ({place}). ")
-            raise BadRowError(what, fix=fix.removesuffix(".")) from None
+
+        def fate(number: int, row: bytes) -> Fate:
+            try:
+                example = self.inner.example(leaf, place, row, parts)
+                example = _with_length(example, int(columns.duration_us[number]))
+                return self._fate(leaf, example, int(columns.rate[number]))
+            except ManifestError as error:
+                bad = _without_place(error, place)
+                if on_bad is None:
+                    raise bad from None
+                on_bad(bad)
+                return Fate(dropped="")
+
+        return reshaped(columns, starmap(fate, enumerate(rows)))
+
+    def _fate(self, leaf: Leaf, before: Example, rate: int) -> Fate:
+        after = before
+        for step in self._steps:
+            if after.kind != "cut":
+                break
+            reason = step.dropped(leaf, after)
+            if reason is not None:
+                return Fate(dropped=reason)
+            after = step.example(leaf, after)
+        seconds = seconds_of(after)
+        if seconds is None or seconds == seconds_of(before):
+            return Fate()
+        return Fate(length=Length(seconds, _rate_of(after, rate)))
+
+
+def _with_length(example: Example, duration_us: int) -> Example:
+    """Give a sample whose audio is not there the length that the index has measured."""
+    audio = example.audio or Audio(source=b"")
+    is_known = example.cut_data is not None or audio.duration is not None or not duration_us
+    if example.kind != "cut" or is_known:
+        return example
+    return replace(example, audio=replace(audio, duration=duration_us / 1e6))
+
+
+def _rate_of(example: Example, before: int) -> int:
+    if example.kind != "cut":
+        return 0
+    sounding: Any = None if example.cut_data is None else example.cut_data.get("recording")
+    return int(sounding["sampling_rate"]) if sounding else before
+
+
+def _without_place(error: ManifestError, place: Place) -> BadRowError:
+    """Return an error for who knows the row's place, which is not `place`."""
+    if isinstance(error, BadRowError):
+        return error
+    what, _, fix = str(error).partition(f" ({place}). ")
+    return BadRowError(what, fix=fix.removesuffix("."))
 
 
 class TransformedLines(_Transformed):
@@ -130,7 +181,7 @@ class TransformedLines(_Transformed):
         lines = [line for line in block.split(b"\n") if line and not line.isspace()]
         rows = [lines[number] for number in columns.kept.tolist()]
         place = Place(leaf=leaf.name, shard=pair.manifest, row=0, byte=0)
-        return self._seen(leaf, columns, place, rows)[0]
+        return self._seen(leaf, columns, rows, place, None)[0]
 
 
 class TransformedTable(_Transformed):
@@ -164,7 +215,7 @@ class TransformedTable(_Transformed):
         on_bad: Callable[[BadRowError], None] | None,
     ) -> TableBlock:
         place = Place(leaf=leaf.name, shard=pair.manifest, row=0, byte=0, is_table=True)
-        columns, kept = self._seen(leaf, block.columns, place, block.rows)
+        columns, kept = self._seen(leaf, block.columns, block.rows, place, on_bad)
         return replace(
             block, columns=columns, rows=[block.rows[i] for i in kept], place=block.place[kept]
         )
