@@ -27,6 +27,9 @@ from peer.nemo_rules import (
     of_windows,
     same,
 )
+from peer.nemo_talk import MODEL, resolved, talk_configs
+from peer.nemo_talk_rules import OF_TALK
+from peer.nemo_talk_rules import TARRED as TARRED_TALK
 from support.ten_cuts import Corpus
 
 TARRED = frozenset({"manifest_origin", "tar_origin"})
@@ -50,7 +53,8 @@ class Case:
 
     def below(self, root: Path) -> dict[str, Any]:
         """The config and the tokenizer, with the folder of the corpora in them."""
-        data = {"config": self.config, "tokenizer": self.tokenizer, "ours": self.ours}
+        config = resolved(self.config, root / "talk")
+        data = {"config": config, "tokenizer": self.tokenizer, "ours": self.ours}
         return json.loads(json.dumps(data).replace(ROOT, str(root)))
 
 
@@ -353,6 +357,20 @@ def of_tokens() -> dict[str, Case]:
     return made | {"canary": replace(made["canary"], refusal=refusal)}
 
 
+def of_talk() -> dict[str, Case]:
+    """Texts, conversations and duplex speech."""
+    return {
+        name: Case(
+            config=config,
+            tokenizer=f"{ROOT}/talk/{MODEL}",
+            expected=OF_TALK.get(of, same),
+            provenance=TARRED if of in TARRED_TALK else frozenset(),
+            refusal="Couldn't determine the length" if "without a prompt" in name else None,
+        )
+        for name, (of, config) in talk_configs().items()
+    }
+
+
 CASES: dict[str, Case] = {
     **of_forms(),
     **of_rows(),
@@ -360,4 +378,5 @@ CASES: dict[str, Case] = {
     **of_tables(),
     **of_mixtures(),
     **of_tokens(),
+    **of_talk(),
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lhotse import CutSet, MonoCut, SupervisionSegment
 
+from peer.nemo_talk import write_talk
 from support.corpus import wav_bytes, write_jsonl, write_tar
 from support.parquet import speech_columns, write_table
 from support.shar import FIELDS, enriched, simple_cuts, write_shar
@@ -250,6 +251,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "shars": shars,
     "tables": tables,
     "spoken": spoken,
+    "talk": write_talk,
 }
 
 

@@ -115,7 +115,7 @@ def facts_of_text(text: Any) -> dict[str, Any] | None:
 
 
 _IDS = ("input_ids", "context_ids", "answer_ids", "mask")
-_LENGTHS = ("input_length", "output_length", "total_length", "num_tokens")
+_LENGTHS = ("input_length", "output_length", "total_length")
 
 
 def facts_of_talk(example: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def facts_of_talk(example: Any) -> dict[str, Any]:
     lengths = {name: length_of(example, name) for name in _LENGTHS}
     custom = getattr(example, "custom", None) or {}
     # What is set on such an example lands there.
-    own = {key: value for key, value in custom.items() if key not in (*_IDS, *_LENGTHS)}
+    own = {key: value for key, value in custom.items() if key not in (*_IDS, "num_tokens")}
     facts = {**ids, **lengths, "custom": plain(own)}
     if hasattr(example, "turns"):
         facts |= {"id": example.id, "turns": [facts_of_turn(turn) for turn in example.turns]}
@@ -142,9 +142,11 @@ def facts_of_talk(example: Any) -> dict[str, Any]:
     return facts
 
 
-def is_cut(example: Any) -> bool:
+def facts_of_any(example: Any) -> dict[str, Any]:
+    """Facts of a cut, or of what is none."""
     # Texts and conversations make up any `load_…` that they are asked for.
-    return hasattr(type(example), "load_audio")
+    is_cut = hasattr(type(example), "load_audio")
+    return facts_of(example) if is_cut else facts_of_talk(example)
 
 
 class Cuts:
@@ -190,7 +192,7 @@ def read(case: dict[str, Any]) -> list[dict[str, Any]]:
         tokenizer=tokenizer_of(case.get("tokenizer")),
     )
     return [
-        {"batch": number, "cut": facts_of(one) if is_cut(one) else facts_of_talk(one)}
+        {"batch": number, "cut": facts_of_any(one)}
         for number, batch in enumerate(loader)
         for one in batch
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from support.talk import SECONDS_PER_TOKEN, TAG, section, tokenizer, write_lines
+from support.talk import section, tokenizer, write_lines
 from support.talk_cuts import FORMS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def resolved(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {**config, "input_cfg": [entry(one) for one in config["input_cfg"]]}
 
 
-# Which of a prompt's roles a corpus has.
+# What has turns of the system, which not every prompt knows.
 SYSTEM = {
     "multimodal_conversation",
     "multimodal_conversation, tars",
@@ -60,71 +60,59 @@ SYSTEM = {
     "lhotse_as_conversation, manifest",
     "sqa_as_conversation",
 }
-SHARE = {"use_multimodal_sampling": True, "token_equivalent_duration": SECONDS_PER_TOKEN}
+PROMPTS = ("llama2", "llama3", "qwen", "gemma", "mistral", "phi2_chat", "nemotron-h")
+BINS: dict[str, Any] = {
+    "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
+    "bucket_batch_size": [4, 3, 2, 1],
+}
+ANYWHERE: dict[str, dict[str, Any]] = {
+    "durations": {"min_duration": 0.7, "max_duration": 1.6},
+    "resampled": {"sample_rate": 8000},
+}
+IN_TOKENS: dict[str, dict[str, Any]] = {
+    "numbers of tokens": {"min_tokens": 60, "max_tokens": 200},
+    "numbers of input tokens": {
+        "min_tokens": 30,
+        "max_tokens": 90,
+        "measure_total_length": False,
+    },
+    "least answer": {"min_tpt": 1},
+    "most answer": {"max_tpt": 0.9},
+    "bins": {"bucket_duration_bins": [60, 90, 180], "bucket_batch_size": [3, 2, 1]},
+    "bins of inputs": {
+        "bucket_duration_bins": [60, 90],
+        "bucket_batch_size": [3, 2],
+        "measure_total_length": False,
+    },
+    "two bins": BINS,
+    "two lenient bins": {**BINS, "bucketing_2d_strict_mode": False},
+    "two bins with ratios": {**BINS, "max_tpt": [0.5, 1.0, 0.6, 1.1]},
+}
 
 
-def prompt_of(name: str) -> str:
-    """A format that takes all that a corpus has."""
-    return "llama3" if name in SYSTEM else "plain"
+def talk_configs() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Configs by name, each with the corpus that it reads."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
 
-
-def talk_cases() -> dict[str, dict[str, Any]]:
-    """Configs by name."""
-    cases = {f"talk, {name}": talk_config(name, prompt_format=prompt_of(name)) for name in SHARED}
-    for prompt in ("llama2", "llama3", "qwen", "gemma", "mistral", "phi2_chat", "nemotron-h"):
-        for name in ("txt", "txt_pair, questions", "nemo_sft_jsonl", "share_gpt"):
-            cases[f"talk, {name}, {prompt}"] = talk_config(name, prompt_format=prompt)
-    cases["talk, txt_pair, t5nmt"] = talk_config("txt_pair", prompt_format="t5nmt")
-    for name in ("txt", "txt_jsonl", "txt_pair, questions"):
-        cases[f"talk, {name}, tokens"] = talk_config(name)
-    for name in ("txt", "txt_jsonl"):
-        for prompt in (None, "llama2"):
-            options = {"cut_text_into_windows_tokens": 16, "prompt_format": prompt}
-            cases[f"talk, {name}, windows, {prompt}"] = talk_config(name, **options)
-    conversations = ["multimodal_conversation", "multimodal_conversation, tars", "share_gpt"]
-    conversations += ["share_gpt_webdataset", "s2s_as_conversation"]
-    changes: dict[str, dict[str, Any]] = {
-        "durations": {"min_duration": 0.7, "max_duration": 1.6},
-        "tokens": {"min_tokens": 60, "max_tokens": 200},
-        "input tokens": {"min_tokens": 30, "max_tokens": 90, "measure_total_length": False},
-        "least answer": {"min_tpt": 1},
-        "most answer": {"max_tpt": 0.9},
-        "resampled": {"sample_rate": 8000},
-        "bins": {"bucket_duration_bins": [60, 90, 180], "bucket_batch_size": [3, 2, 1]},
-        "bins of inputs": {
-            "bucket_duration_bins": [60, 90],
-            "bucket_batch_size": [3, 2],
-            "measure_total_length": False,
-        },
-        "two bins": {
-            "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
-            "bucket_batch_size": [4, 3, 2, 1],
-        },
-        "two lenient bins": {
-            "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
-            "bucket_batch_size": [4, 3, 2, 1],
-            "bucketing_2d_strict_mode": False,
-        },
-        "two bins with ratios": {
-            "bucket_duration_bins": [[40, 30], [40, 60], [90, 40], [90, 120]],
-            "bucket_batch_size": [4, 3, 2, 1],
-            "max_tpt": [0.5, 1.0, 0.6, 1.1],
-        },
-    }
-    for change, options in changes.items():
+    def add(name: str, of: str, **options: Any) -> None:
         if "bucket_duration_bins" in options:
             options = {**options, "concurrent_bucketing": False, "batch_size": None}
-        for name in conversations:
-            if change in ("durations", "resampled") or name in (
-                "multimodal_conversation",
-                "share_gpt",
-            ):
-                config = talk_config(name, prompt_format="llama3", **options)
-                cases[f"talk, {name}, {change}"] = config
-        if change not in ("durations", "resampled"):
-            config = talk_config("txt_pair", prompt_format="llama2", **options)
-            cases[f"talk, txt_pair, {change}"] = config
-    return cases
+        found[f"talk, {name}"] = (of, talk_config(of, **options))
 
-
-NOTHING_LEFT = TAG
+    for name in SHARED:
+        add(name, name, prompt_format="llama3" if name in SYSTEM else "plain")
+    for name in ("txt", "txt_pair, questions", "nemo_sft_jsonl", "share_gpt"):
+        for prompt in PROMPTS:
+            add(f"{name}, {prompt}", name, prompt_format=prompt)
+    add("txt_pair, t5nmt", "txt_pair", prompt_format="t5nmt")
+    for name in ("txt", "txt_jsonl"):
+        windows = {"cut_text_into_windows_tokens": 16, "prompt_format": "llama2"}
+        add(f"{name}, windows", name, **windows)
+        add(f"{name}, without a prompt", name)
+    for change, options in ANYWHERE.items():
+        for name in ("multimodal_conversation", "share_gpt_webdataset", "s2s_as_conversation"):
+            add(f"{name}, {change}", name, prompt_format="llama3", **options)
+    for change, options in IN_TOKENS.items():
+        for name in ("multimodal_conversation", "share_gpt", "txt_pair"):
+            add(f"{name}, {change}", name, prompt_format="llama3", **options)
+    return found

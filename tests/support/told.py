@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import playhead
-from peer.nemo_reading import facts_of, facts_of_talk, is_cut
+from peer.nemo_reading import facts_of_any
 from support.corpus import write_jsonl
 from support.talk import SECONDS_PER_TOKEN, section, write_lines
 
@@ -23,7 +23,7 @@ class Told:
     """Facts of each sample, audio and tokens among them, and a digest of all of that."""
 
     def __getitem__(self, samples: Iterable[Any]) -> dict[str, Any]:
-        facts = [facts_of(one) if is_cut(one) else facts_of_talk(one) for one in samples]
+        facts = [facts_of_any(one) for one in samples]
         said = [json.dumps(one, sort_keys=True).encode() for one in facts]
         return {"facts": facts, "digests": [hashlib.sha256(one).hexdigest() for one in said]}
 
