@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from playhead.blend.leaf import Leaf
+    from playhead.blend.leaf import Kind, Leaf
     from playhead.index.build_pace import Progress
     from playhead.index.pack import LeafPack
     from playhead.tokens.encoding import Encoding
     from playhead.tokens.jobs import Stretch
+    from playhead.tokens.rows import RowBlock
     from playhead.tokens.texts import BlockTexts
 
 __all__ = ["TOKENS", "TokenCounts", "find_token_columns", "open_token_columns"]
@@ -40,46 +41,67 @@ class TokenCounts:
     ----------
     encoding
         What makes tokens of them.
+    kind
+        What their samples are.
     """
 
     kind = TOKENS
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, kind: Kind = "cut") -> None:
         self._encoding = encoding
         self.digest = encoding.digest
         names = (TOKENS,) if encoding.audio is None else Lengths._fields
         self.columns = dict.fromkeys(names, np.uint32)
+        self._are_texts = kind == "text"
 
     @property
     def runs_in_threads(self) -> bool:
-        """Whether a library does the work: prompts and a person's own tokenizer are Python."""
-        return self._encoding.prompt_format is None and self._encoding.tokenizer.runs_in_threads
+        """Whether a library does the work: most prompts and a person's own tokenizer are Python."""
+        encoding = self._encoding
+        has_prompt = encoding.prompt_format is not None
+        is_framed = self._are_texts and encoding.text_frame(_some_language(encoding)) is not None
+        return encoding.tokenizer.runs_in_threads and (is_framed or not has_prompt)
 
     def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
         """Return how many tokens each row has; `Measure.of_rows`."""
         start = stretch.start
         block = read_rows(leaf, pack, start, stretch.stop)
-        texts = None
-        if self._encoding.prompt_format is None:
-            with_languages = self._encoding.tokenizer.languages is not None
-            reader = text_reader(leaf, with_languages=with_languages)
-            texts = None if reader is None else reader(block)
-        if texts is not None:
-            return self._all(self._of_texts(leaf, pack, start, len(block.rows), texts))
-        samples = examples(leaf, pack, start, block.rows)
-        found = np.array(list(map(self._encoding.lengths, samples)), np.uint32)
-        lengths = found.reshape(len(block.rows), len(Lengths._fields)).T
-        return {
-            name: column
-            for name, column in zip(Lengths._fields, lengths, strict=True)
-            if name in self.columns
-        }
-
-    def _all(self, counts: NDArray[np.uint32]) -> dict[str, NDArray[Any]]:
-        """All columns of rows without a prompt and with one text."""
-        nothing = np.zeros_like(counts)
-        columns = Lengths(counts, nothing, counts, nothing, counts)._asdict()
+        counted = self._of_block(leaf, pack, start, block)
+        if counted is None:
+            found = list(map(self._encoding.lengths, examples(leaf, pack, start, block.rows)))
+            counted = np.array(found, np.uint32).reshape(len(found), len(Lengths._fields)).T
+        columns = dict(zip(Lengths._fields, counted, strict=True))
         return {name: columns[name] for name in self.columns}
+
+    def _of_block(
+        self, leaf: Leaf, pack: LeafPack, start: int, block: RowBlock
+    ) -> Sequence[NDArray[np.uint32]] | None:
+        """Count all rows at once, in the order of `Lengths`; None where only samples tell."""
+        encoding = self._encoding
+        if encoding.prompt_format is not None and not self._are_texts:
+            return None
+        reader = text_reader(leaf, with_languages=encoding.tokenizer.languages is not None)
+        texts = None if reader is None else reader(block)
+        if texts is None:
+            return None
+        if not self._are_texts:
+            counts = self._of_texts(leaf, pack, start, len(block.rows), texts)
+            nothing = np.zeros_like(counts)
+            return counts, nothing, counts, nothing, counts
+        # The texts of a leaf have one language, and every row has one.
+        frame = None
+        if texts.rows is None:
+            with suppress(BadTextError):
+                frame = encoding.text_frame(texts.languages[0])
+        if frame is None:
+            return None
+        if frame.before or frame.behind:
+            before, behind = frame.before, frame.behind
+            texts = texts._replace(texts=[before + text + behind for text in texts.texts])
+        answer = self._of_texts(leaf, pack, start, len(block.rows), texts)
+        answer += np.uint32(frame.edges)
+        context = np.full_like(answer, frame.context)
+        return context + answer, context, answer, context, answer
 
     def _of_texts(
         self, leaf: Leaf, pack: LeafPack, start: int, num_rows: int, texts: BlockTexts
@@ -133,7 +155,7 @@ def open_token_columns(
     BuildError
         If the side file cannot be written, or another process takes too long.
     """
-    measure = TokenCounts(encoding)
+    measure = TokenCounts(encoding, leaf.kind)
     with own_threads_off():
         return open_columns(
             leaf, pack, measure, workers=workers, progress=progress, wait_seconds=wait_seconds
@@ -155,6 +177,11 @@ def find_token_columns(
         Digest of the encoding.
     """
     return find_columns(leaf, pack, TOKENS, digest)
+
+
+def _some_language(encoding: Encoding) -> str | None:
+    languages = encoding.tokenizer.languages
+    return languages[0] if languages else None
 
 
 def _row_of(rows: Sequence[int] | None, index: int) -> int:

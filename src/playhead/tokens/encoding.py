@@ -9,7 +9,7 @@ from playhead.errors import ConfigError, ManifestError, PlayheadError
 from playhead.tokens.base import BadTextError, digest_of
 from playhead.tokens.lengths import Lengths, lengths_of
 from playhead.tokens.messages import encode_messages
-from playhead.tokens.prompts import Prompt, prompt_digest, prompt_type
+from playhead.tokens.prompts import Prompt, TextFrame, prompt_digest, prompt_type
 from playhead.tokens.texts import asked_texts_of, texts_of
 
 if TYPE_CHECKING:
@@ -107,6 +107,13 @@ class Encoding:
             If the prompt format does not say.
         """
         return sum(self.text_edges)
+
+    def text_frame(self, language: str | None) -> TextFrame | None:
+        """Return what stands around each text in a language; None if only `encode` knows."""
+        if self._type is None:
+            return TextFrame("", "", 0, 0)
+        frame = getattr(self._at_hand(), "text_frame", None)
+        return None if frame is None else frame(language)
 
     def encode(self, example: Example) -> Mapping[str, list[Any]]:
         """Return the tokens of a sample: `tokens`, or what the prompt format gives.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from playhead.blend.yaml_loader import parse_yaml
 from playhead.errors import ConfigError, SourceNotFoundError
-from playhead.formats import get_format
+from playhead.formats import format_of
 from playhead.formats.lhotse_cuts import LhotseCuts
 from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
@@ -91,7 +92,8 @@ class RowFacts:
     """Reads `cer`, `context_speaker_similarity` and speakers of rows.
 
     The first two are those of a MonoCut's first supervision, the last is that of any supervision;
-    of NeMo rows, and of any other rows that are no cuts, the row's own fields are meant.
+    of NeMo rows, and of any other rows of audio that are no cuts, the row's own fields are meant.
+    Texts and conversations have none of them.
 
     Parameters
     ----------
@@ -200,8 +202,11 @@ def _facts(
     leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]:
     """Give what holds the numbers of each row, and what may name its speakers."""
-    reader: Any = get_format(leaf.type)
-    if isinstance(reader, Nemo):
+    reader: Any = format_of(leaf)
+    if leaf.kind != "cut":
+        # What is asked is asked of cuts alone.
+        yield from repeat(({}, ()), len(rows))
+    elif isinstance(reader, Nemo):
         for number, row in enumerate(rows):
             fields = {**decode_row(row, place_of(leaf, pack, start + number)), **leaf.tags}
             yield fields, (fields,)

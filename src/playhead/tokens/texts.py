@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,6 +15,9 @@ from playhead.formats.lhotse_cuts import LhotseCuts
 from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.nemo import Nemo
 from playhead.formats.rows import decode_block
+from playhead.formats.txt import Txt
+from playhead.formats.txt_jsonl import TxtJsonl
+from playhead.formats.txt_rows import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,16 +100,32 @@ def text_reader(leaf: Leaf, *, with_languages: bool) -> TextReader | None:
         return None
     reader: Any = get_format(leaf.type)
     if isinstance(reader, Nemo):
-        return _NemoTexts(
+        return _FieldTexts(
             leaf.options.text_field, leaf.options.lang_field if with_languages else None
         )
+    if isinstance(reader, Txt):
+        return partial(_lines, language_of(leaf))
+    if isinstance(reader, TxtJsonl):
+        return _FieldTexts(leaf.options.text_field, None, language_of(leaf))
     return _cut_texts if isinstance(reader, (LhotseCuts, LhotseShar)) else None
 
 
-class _NemoTexts:
-    """Reads one or two fields of rows of NeMo manifests."""
+def _lines(language: str | None, block: RowBlock) -> BlockTexts | None:
+    """Read lines that are texts, each with the newline that ends it."""
+    try:
+        texts = [row.decode() + "\n" for row in block.rows]
+    except UnicodeDecodeError:
+        return None
+    return BlockTexts(texts, [language] * len(texts), None)
 
-    def __init__(self, text_field: str, lang_field: str | None) -> None:
+
+class _FieldTexts:
+    """Reads one or two fields of JSON rows; the language may be that of all of them."""
+
+    def __init__(
+        self, text_field: str, lang_field: str | None, language: str | None = None
+    ) -> None:
+        self._language = language
         self._has_languages = lang_field is not None
         self._row_type = _row_type(text_field, lang_field)
         self._decoder = _decoder_of(self._row_type)
@@ -119,7 +138,7 @@ class _NemoTexts:
         if len(found) != len(block.rows):
             return None
         texts: list[Any] = [row.text for row in found]
-        languages: list[Any] = [None] * len(found)
+        languages: list[Any] = [self._language] * len(found)
         if self._has_languages:
             languages = [row.language for row in found]
         # Most corpora have nothing but texts here, which is known without looking at each.

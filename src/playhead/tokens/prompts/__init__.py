@@ -15,7 +15,12 @@ from playhead.tokens.prompts.registry import (
     register_maker,
     register_prompt,
 )
-from playhead.tokens.prompts.template import Template, TemplatePrompt, register_template
+from playhead.tokens.prompts.template import (
+    Template,
+    TemplatePrompt,
+    TextFrame,
+    register_template,
+)
 from playhead.tokens.prompts.templates import TEMPLATES
 
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "PromptMaker",
     "Template",
     "TemplatePrompt",
+    "TextFrame",
     "get_prompt",
     "prompt_digest",
     "prompt_names",
