@@ -118,6 +118,7 @@ class Encoding:
     def encode(self, example: Example) -> Mapping[str, list[Any]]:
         """Return the tokens of a sample: `tokens`, or what the prompt format gives.
 
+        Of a pair without a prompt `answer_tokens` are those of its target, with which `tokens` end.
         Of a text with a `token_window` they are those of its own tokens that the window holds, and
         what the prompt puts around them.
 
@@ -137,16 +138,6 @@ class Encoding:
             If the sample has none; it names the row.
         """
         return self._named(example, self._lengths)
-
-    def encode_measured(self, example: Example) -> tuple[Mapping[str, list[Any]], Lengths]:
-        """Return what `encode` and `lengths` return, at once.
-
-        Raises
-        ------
-        ManifestError
-            If the sample has no tokens; it names the row.
-        """
-        return self._named(example, self._measured)
 
     @staticmethod
     def num_tokens(encoded: Mapping[str, list[Any]]) -> int:
@@ -168,29 +159,25 @@ class Encoding:
             ) from error
 
     def _lengths(self, example: Example) -> Lengths:
-        return self._measured(example)[1]
-
-    def _measured(self, example: Example) -> tuple[Mapping[str, list[Any]], Lengths]:
-        encoded = self._encoded(example)
-        lengths = lengths_of(example, encoded, self.audio)
-        if self._type is None and example.kind == "pair":
-            asked = len(self._tokens(asked_texts_of(example)))
-            total = lengths.tokens
-            lengths = Lengths(total, asked, total - asked, asked, total - asked)
-        return encoded, lengths
+        return lengths_of(example, self._encoded(example), self.audio)
 
     def _encoded(self, example: Example) -> Mapping[str, list[Any]]:
         if example.kind == "messages":
             return encode_messages(self.tokenizer, example)
-        if self._type is None:
-            if example.kind in ("sft", "conversation"):
-                raise BadTextError(
-                    "a conversation has no tokens without a prompt",
-                    fix="Set prompt_format, such as llama3, or chat for the tokenizer's template",
-                )
-            encoded: Mapping[str, list[Any]] = {"tokens": self._tokens(texts_of(example))}
-        else:
+        if self._type is not None:
             encoded = self._at_hand().encode(example)
+        elif example.kind in ("sft", "conversation"):
+            raise BadTextError(
+                "a conversation has no tokens without a prompt",
+                fix="Set prompt_format, such as llama3, or chat for the tokenizer's own template",
+            )
+        elif example.kind == "pair":
+            asked, (answer,) = asked_texts_of(example), texts_of(example)[-1:]
+            answer_tokens = self._tokens([answer])
+            tokens = self._tokens(asked) + answer_tokens
+            encoded = {"tokens": tokens, "answer_tokens": answer_tokens}
+        else:
+            encoded = {"tokens": self._tokens(texts_of(example))}
         if example.token_window is None:
             return encoded
         return self._window(encoded, *example.token_window)

@@ -45,8 +45,7 @@ def lengths_of(
     example
         The sample.
     encoded
-        What `Encoding.encode` made of it; of a pair without a prompt `context` too, how many of
-        its tokens stand before the target.
+        What `Encoding.encode` made of it.
     audio
         How many tokens audio takes; None counts the tags alone.
 
@@ -59,8 +58,9 @@ def lengths_of(
         total, context = len(encoded["input_ids"]), len(encoded["context_ids"])
         answer = len(encoded["answer_ids"])
     else:
-        total = answer = len(encoded["tokens"])
-        context = 0
+        total = len(encoded["tokens"])
+        answer = len(encoded.get("answer_tokens", encoded["tokens"]))
+        context = total - answer
     if example.kind == "cut":
         return Lengths(total, 0, total, context, answer)
     if audio is None or not example.turns:
