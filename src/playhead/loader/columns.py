@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from playhead.blend.leaf import Concatenation, Leaf
+    from playhead.blend.leaf import Concatenation, Kind, Leaf
     from playhead.index.exclusions import Exclusions
     from playhead.index.pack import LeafPack
     from playhead.loader.row_facts import SideColumns
@@ -105,7 +105,20 @@ def _columns(
         excluded_at=None if excluded is None else excluded.at,
         side=side,
         slice_shard=_slice_shard(leaf, pack) if leaf.options.slice_length is not None else None,
+        kind=_KINDS[leaf.kind],
+        # Of a pair neither half is a text by itself.
+        windows=leaf.kind == "text",
     )
+
+
+_KINDS: dict[Kind, Literal["cut", "text", "conversation"]] = {
+    "cut": "cut",
+    "text": "text",
+    "pair": "text",
+    "sft": "conversation",
+    "messages": "conversation",
+    "conversation": "conversation",
+}
 
 
 def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -> LeafColumns:
@@ -162,6 +175,10 @@ def _unknown(column: NDArray[Any], first: NDArray[np.int64]) -> NDArray[Any]:
 
 _AS_ONE: dict[str, Callable[[NDArray[Any], NDArray[np.int64]], NDArray[Any]]] = {
     "tokens": np.add.reduceat,
+    "input": np.add.reduceat,
+    "output": np.add.reduceat,
+    "context": np.add.reduceat,
+    "answer": np.add.reduceat,
     "cer": _unknown,
     "similarity": _unknown,
     "speaker": np.logical_or.reduceat,

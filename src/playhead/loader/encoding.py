@@ -6,37 +6,55 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
-from playhead.loader.settings import needs_tokens
+from playhead.loader.settings import measures_tokens, needs_tokens
 
 if TYPE_CHECKING:
+    from playhead.audio_tokens import AudioTokens
     from playhead.config import Options
     from playhead.tokens.encoding import Encoding
 
 __all__ = ["encoding_of"]
 
 
-def encoding_of(tokenizer: Any, options: Options) -> Encoding | None:
+def encoding_of(
+    tokenizer: Any, options: Options, audio: AudioTokens | None = None
+) -> Encoding | None:
     """Return what makes tokens of samples; None where nothing does.
 
     Without a tokenizer, or with `pretokenize: false`, filters on tokens have no effect, as in NeMo,
     and a warning says so.
 
+    Parameters
+    ----------
+    tokenizer
+        What the caller gave.
+    options
+        The options of the section.
+    audio
+        How many tokens audio takes, where samples are measured in tokens.
+
     Raises
     ------
     ConfigError
-        When the tokenizer cannot be used, or bins of two dimensions have none.
+        When the tokenizer cannot be used, or samples cannot be measured without one.
     """
     if tokenizer is not None and options.pretokenize:
         # Libraries are imported where a tokenizer is really used.
         from playhead.tokens.encoding import Encoding  # noqa: PLC0415
         from playhead.tokens.tokenizer import load_tokenizer  # noqa: PLC0415
 
-        return Encoding(load_tokenizer(tokenizer), options.prompt_format)
+        return Encoding(load_tokenizer(tokenizer), options.prompt_format, audio=audio)
     why = "there is no tokenizer" if options.pretokenize else "pretokenize is false"
     if any(isinstance(edge, tuple) for edge in options.bucket_duration_bins or ()):
         raise ConfigError(
             f"bucket_duration_bins has two dimensions and {why}",
             fix="Give dataloader(…, tokenizer=…), or bins of durations alone",
+        )
+    if measures_tokens(options):
+        raise ConfigError(
+            f"samples are measured in tokens and {why}",
+            fix="Give dataloader(…, tokenizer=…), or take use_multimodal_sampling and the limits in"
+            " tokens out",
         )
     idle = ["min_tps or max_tps"] if needs_tokens(options) else []
     idle += ["prompt_format"] if options.prompt_format is not None else []

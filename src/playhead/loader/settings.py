@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from math import isinf
+from math import ceil, floor, isinf
 from typing import TYPE_CHECKING
 
 from playhead.loader.stream import Workers
 from playhead.plan import Batching, Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playhead.config import Options
 
-__all__ = ["batching_of", "needs_tokens", "shape_of", "workers_of"]
+__all__ = [
+    "batching_of",
+    "measures_tokens",
+    "needs_tokens",
+    "shape_of",
+    "text_window_of",
+    "workers_of",
+]
 
 _LEAST_CLASSES = 100
 
@@ -29,36 +38,48 @@ def microseconds(seconds: float) -> int:
 
 def batching_of(options: Options, world_size: int) -> Batching:
     """What cuts a window into micro-batches."""
-    bins, tokens = _bins_of(options)
+    lengths, tokens = _bins_of(options)
+    in_tokens = options.use_multimodal_sampling
     quadratic = options.quadratic_duration
     limit = options.batch_duration
+    factor = options.quadratic_factor
     return Batching(
         micro_batches_per_step=options.micro_batches_per_step or world_size,
         batch_size=options.batch_size,
-        batch_duration_us=None if limit is None else microseconds(limit),
-        quadratic_duration_us=None if quadratic is None else microseconds(quadratic),
+        batch_duration_us=None if limit is None or in_tokens else microseconds(limit),
+        quadratic_duration_us=None if quadratic is None or in_tokens else microseconds(quadratic),
         bucketing=options.use_bucketing,
-        bins_us=bins,
+        bins_us=None if in_tokens else lengths,
         bins_tokens=tokens,
         strict_2d=options.bucketing_2d_strict_mode,
-        max_tps_per_bin=options.max_tps if isinstance(options.max_tps, tuple) else None,
+        max_tps_per_bin=None if in_tokens else _per_bin(options.max_tps),
         num_classes=max(_LEAST_CLASSES, options.num_buckets),
         bucket_batch_size=(
             None if options.bucket_batch_size is None else tuple(options.bucket_batch_size)
         ),
         drop_last=options.drop_last,
         oversize=options.oversize,
+        in_tokens=in_tokens,
+        batch_tokens=options.batch_tokens if in_tokens else None,
+        quadratic_tokens=max(1, round(factor)) if in_tokens and factor is not None else None,
+        bins_length=lengths if in_tokens else None,
+        max_tpt_per_bin=_per_bin(options.max_tpt) if in_tokens else None,
+        packed=options.use_packed_sequence_sampling,
     )
 
 
+def _per_bin(value: float | tuple[float, ...] | None) -> tuple[float, ...] | None:
+    return value if isinstance(value, tuple) else None
+
+
 def _bins_of(options: Options) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Borders of the classes in microseconds, and in tokens where they have two dimensions."""
+    """Borders of the classes in microseconds or tokens, and tokens where they have two of them."""
     edges: list[int] = []
     tokens: list[int] = []
     for edge in options.bucket_duration_bins or ():
-        seconds, *rest = edge if isinstance(edge, tuple) else (edge,)
-        edges.append(microseconds(seconds))
+        length, *rest = edge if isinstance(edge, tuple) else (edge,)
         # A bin of 12.5 tokens holds 12.
+        edges.append(int(length) if options.use_multimodal_sampling else microseconds(length))
         tokens += map(int, rest)
     return tuple(edges) or None, tuple(tokens) or None
 
@@ -71,6 +92,8 @@ def shape_of(
     tokens: str | None = None,
     fields: str | None = None,
     slice_length: int | None = None,
+    audio_tokens: str | None = None,
+    text_overhead: int = 0,
 ) -> Shape:
     """What new windows are drawn with.
 
@@ -86,7 +109,12 @@ def shape_of(
         Digests of the token counts and of what the filters look at, where there are any.
     slice_length
         Rows that a pass takes of each shard.
+    audio_tokens
+        How many tokens audio takes, where samples are measured in tokens.
+    text_overhead
+        Tokens that the prompt puts around a text.
     """
+    measured = audio_tokens is not None
     return Shape(
         finite=finite,
         shuffle=options.shuffle,
@@ -116,6 +144,31 @@ def shape_of(
         ),
         pad_us=_above_zero_us(options.pad_min_duration),
         slice_length=slice_length,
+        multimodal=measured,
+        audio_tokens=audio_tokens,
+        total_length=options.measure_total_length,
+        min_tokens=_whole_or_none(_positive(options.min_tokens), ceil) if measured else None,
+        max_tokens=_whole_or_none(_ceiling(options.max_tokens), floor) if measured else None,
+        min_tpt=_positive(options.min_tpt) if measured else None,
+        max_tpt=_ceiling(options.max_tpt) if measured else None,
+        text_window=text_window_of(options),
+        text_overhead=text_overhead,
+    )
+
+
+def text_window_of(options: Options) -> int | None:
+    """Tokens of the windows that texts are cut into; None where they stay whole."""
+    return options.cut_text_into_windows_tokens if options.use_multimodal_sampling else None
+
+
+def measures_tokens(options: Options) -> bool:
+    """Whether lengths in tokens decide what is trained on: audio takes tokens too then."""
+    return (
+        options.use_multimodal_sampling
+        or _positive(options.min_tokens) is not None
+        or _ceiling(options.max_tokens) is not None
+        or _positive(options.min_tpt) is not None
+        or _ceiling(options.max_tpt) is not None
     )
 
 
@@ -125,9 +178,14 @@ def needs_tokens(options: Options) -> bool:
     return (
         any(isinstance(edge, tuple) for edge in bins)
         or isinstance(options.max_tps, tuple)
+        or measures_tokens(options)
         or _positive(options.min_tps) is not None
         or _ceiling(options.max_tps) is not None
     )
+
+
+def _whole_or_none(value: float | None, rounded: Callable[[float], int]) -> int | None:
+    return None if value is None else rounded(value)
 
 
 def _above_zero_us(seconds: float | None) -> int | None:

@@ -1,0 +1,189 @@
+"""One blend, opened: what its plan is a function of, and what makes its batches."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from playhead.errors import ConfigError
+from playhead.fetch import FetchSpec
+from playhead.fetch.augment import Augmentation
+from playhead.fetch.augment.noise import open_noise
+from playhead.formats import get_format
+from playhead.formats.extra_fields import ExtraLines
+from playhead.loader.audio_lengths import audio_tokens_of
+from playhead.loader.columns import columns_of, has_tables, slice_length_of
+from playhead.loader.encoding import encoding_of
+from playhead.loader.field_checks import remarks_on_fields
+from playhead.loader.indexing import index_command, open_columns, shown
+from playhead.loader.row_facts import Asked, open_side_columns
+from playhead.loader.run import Planning
+from playhead.loader.settings import (
+    batching_of,
+    measures_tokens,
+    needs_tokens,
+    shape_of,
+    text_window_of,
+)
+from playhead.tokens.fields import FieldFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from playhead.blend import Blend
+    from playhead.config import Options
+    from playhead.index.pack import LeafPack
+
+__all__ = ["Part", "open_part"]
+
+
+class Part(NamedTuple):
+    """A blend that is ready to be planned and fetched."""
+
+    options: Options
+    """Its options."""
+    planning: Planning
+    """What its plan is a function of."""
+    spec: FetchSpec
+    """What its batches are made from."""
+    dropped: list[Mapping[str, int]]
+    """For each leaf the rows that were left out of its index, by reason."""
+
+
+def open_part(
+    blend: Blend,
+    config: Any,
+    *,
+    tokenizer: Any,
+    world_size: int,
+    data_blend_dir: str | None = None,
+    is_speaker: bool = True,
+) -> Part:
+    """Open the columns of a blend, and everything else that its batches are made from.
+
+    Parameters
+    ----------
+    blend
+        The blend.
+    config
+        What the caller gave for it, for the command that a message names.
+    tokenizer
+        What makes tokens of texts; None where nothing does.
+    world_size
+        How many processes train together.
+    data_blend_dir
+        What `${data_blend_dir}` stands for.
+    is_speaker
+        Whether this process tells people what they should know; the others are silent.
+
+    Raises
+    ------
+    PlayheadError
+        Of many kinds: what happened, where, and what to do.
+    """
+
+    def say(note: str) -> None:
+        if is_speaker:
+            warnings.warn(note, stacklevel=4)
+
+    for note in blend.notes:
+        say(note)
+    options = blend.options
+    _check_lengths(blend)
+    augmentation = Augmentation.from_options(options)
+    packs = open_columns(blend, config)
+    for leaf, pack in zip(blend.leaves, packs, strict=True):
+        ExtraLines(leaf.extra_fields).check(pack.num_rows)
+    measured = tokenizer is not None and measures_tokens(options)
+    audio = audio_tokens_of(options, blend.leaves, packs) if measured else None
+    encoding = encoding_of(tokenizer, options, audio)
+    asked = Asked(
+        encoding=encoding if needs_tokens(options) else None,
+        fields=FieldFilter.from_options(options),
+    )
+    if is_speaker:
+        for remark in remarks_on_fields(blend, packs):
+            say(remark)
+    noise = open_noise(options, data_blend_dir=data_blend_dir, command=index_command(config))
+    for note in () if noise is None else noise.notes:
+        say(f"noise: {note}")
+    spec = FetchSpec(
+        leaves=blend.leaves,
+        packs=tuple(pack.ref for pack in packs),
+        sample_rate=options.sample_rate,
+        info=options.info,
+        augmentation=augmentation,
+        noise=noise,
+        encoding=encoding,
+        text_window=text_window_of(options),
+        metadata_only=options.metadata_only,
+        fault_tolerant=bool(options.fault_tolerant_audio_loading),
+        formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
+    )
+    planning = _planning(blend, packs, asked, world_size)
+    return Part(
+        options,
+        replace(planning, beside=_beside(spec)),
+        spec,
+        [pack.dropped for pack in packs],
+    )
+
+
+def _check_lengths(blend: Blend) -> None:
+    """Refuse to measure texts in seconds: they would all be as long as nothing."""
+    options = blend.options
+    if options.use_multimodal_sampling:
+        return
+    for leaf in blend.leaves:
+        if leaf.kind == "cut":
+            continue
+        for name in ("batch_duration", "bucket_duration_bins"):
+            if getattr(options, name) is not None:
+                raise ConfigError(
+                    f"{name} measures samples in seconds, and leaf {leaf.name} ({leaf.type}) has"
+                    " text",
+                    fix="Set use_multimodal_sampling: true and batch_tokens in its place, or"
+                    " batch_size alone",
+                )
+
+
+def _beside(spec: FetchSpec) -> dict[str, str]:
+    """Digests of what samples are made with, for the comparison of ranks."""
+    noise = () if spec.noise is None else spec.noise.packs
+    return {
+        "augmentation": repr(spec.augmentation),
+        "noise": " ".join(pack.digest for pack in noise),
+        "tokenizer": "" if spec.encoding is None else spec.encoding.digest,
+    }
+
+
+def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size: int) -> Planning:
+    options, encoding = blend.options, asked.encoding
+    with shown("reading rows") as told:
+        sides = [
+            open_side_columns(leaf, pack, asked, told)
+            for leaf, pack in zip(blend.leaves, packs, strict=True)
+        ]
+    measured = None if encoding is None else encoding.audio
+    in_windows = encoding is not None and text_window_of(options) is not None
+    return Planning(
+        leaves=columns_of(
+            blend.leaves,
+            packs,
+            sides,
+            by_shard=options.locality == "shards",
+            by_status=options.keep is not None,
+        ),
+        shape=shape_of(
+            options,
+            finite=blend.finite,
+            has_tables=has_tables(packs),
+            tokens=asked.tokens_digest,
+            fields=asked.fields_digest,
+            slice_length=slice_length_of(blend.leaves),
+            audio_tokens=None if measured is None else measured.text,
+            text_overhead=encoding.text_overhead if encoding is not None and in_windows else 0,
+        ),
+        batching=batching_of(options, world_size),
+    )
