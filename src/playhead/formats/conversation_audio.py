@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Spoken", "audio_turn", "conversation_columns", "refuse_archive_path"]
 
+_TAR = ".tar"
 _ARCHIVES = (".tar/", ".tar.gz/", ".tgz/")
 
 
@@ -121,26 +122,24 @@ def audio_turn(
     role
         Who speaks.
     spoken
-        What the row says.
+        What the row says; it must have a name.
     part
         Where it lies, and its bytes; None where nobody asked for audio.
     text
         Its transcript.
     """
-    name = spoken.name or place.member or place.shard
     seconds = _seconds(spoken, part)
-    called = PurePosixPath(name).stem
+    called = PurePosixPath(spoken.name or "").stem
     if spoken.start > 0:
         called += f"_{spoken.start:.3f}"
         called += "" if seconds is None else f"_{seconds:.3f}"
-    in_tar = part is not None and part.path.endswith(".tar")
-    if part is not None:
-        place = replace(
-            place,
-            member=f"{part.path}/{name}" if in_tar else part.path or spoken.path or name,
-            member_byte=part.offset if in_tar else None,
-        )
-    sample = Example(id=called, text=text, language=None, audio=_audio(spoken, part), place=place)
+    sample = Example(
+        id=called,
+        text=text,
+        language=None,
+        audio=_audio(spoken, part),
+        place=_place(place, spoken, part),
+    )
     return Turn(
         role=role,
         text=text,
@@ -150,9 +149,18 @@ def audio_turn(
     )
 
 
+def _place(place: Place, spoken: Spoken, part: Part | None) -> Place:
+    """Where a turn lies, for messages."""
+    if part is None:
+        return place
+    if not part.path.endswith(_TAR):
+        return replace(place, member=part.path or spoken.path or spoken.name, member_byte=None)
+    return replace(place, member=f"{part.path}/{spoken.name}", member_byte=part.offset)
+
+
 def _audio(spoken: Spoken, part: Part | None) -> Audio | None:
     """The stretch itself; None where it lies in an archive and nobody asked for its bytes."""
-    if part is None or (not part.data and part.path.endswith(".tar")):
+    if part is None or (not part.data and part.path.endswith(_TAR)):
         return None
     source = part.data or part.path or spoken.path
     if not source:

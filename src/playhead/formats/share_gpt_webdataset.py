@@ -51,7 +51,7 @@ class ShareGptWebdataset:
       one a turn means. NeMo 3.0 knows version 1, and does not look whether names fit.
     - A row that names no audio means the one beside it.
     - The id is the row's own, else its member's name without its suffix and, in version 1, without
-      its folder.
+      its folder; where nobody knows that name, the shard's and the number of the row in the leaf.
     - Everything in `ShareGpt` about roles, placeholders, durations, tags and `_skipme` holds here.
     """
 
@@ -98,17 +98,21 @@ class ShareGptWebdataset:
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
         typed = typed_row(data, ShareGptRow)
+        own = _id(leaf, place) if typed.id is None else str(typed.id)
         waiting = iter(parts)
         turns = [
             Turn(role=role, text=text)
             if said is None
-            else audio_turn(leaf, place, role, said, next(waiting, None))
+            # What the row does not name is called like the conversation.
+            else audio_turn(
+                leaf, place, role, said._replace(name=said.name or own), next(waiting, None)
+            )
             for role, text, said in pieces_of(
                 typed, placeholder_pattern(leaf), is_beside_audio=True
             )
         ]
         return Example(
-            id=_id(leaf, place) if typed.id is None else str(typed.id),
+            id=own,
             text=None,
             language=None,
             audio=None,
@@ -130,7 +134,7 @@ def _version(leaf: Leaf) -> int:
 
 def _id(leaf: Leaf, place: Place) -> str:
     """What a row without an id is called."""
-    if place.member is None:
+    folder, slash, name = (place.member or "").partition(f"{place.shard}/")
+    if folder or not slash:
         return f"{PurePosixPath(place.shard).stem}-{place.row:012d}"
-    name = place.member.removeprefix(f"{place.shard}/")
     return PurePosixPath(name).stem if _version(leaf) == 1 else sample_key(name)
