@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from playhead.errors import ConfigError
-from playhead.fetch.augment import Augmenter
-from playhead.fetch.bad import BadSample, Holes, chosen, is_about_audio, without
-from playhead.fetch.encoded import attach_tokens, encode, encode_joined
+from playhead.fetch.bad import Holes, chosen, is_about_audio, without
 from playhead.fetch.info import BatchInfo
-from playhead.fetch.inspection import Inspection, Sample
+from playhead.fetch.preparer import Preparer
 from playhead.fetch.randomness import KeyedCalls
-from playhead.fetch.reader import Reader
 from playhead.fetch.timings import Timings
 from playhead.storage.retries import with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
-    from playhead.fetch.augment import Augmentation, Prepared
+    from playhead.fetch.augment import Augmentation
     from playhead.fetch.augment.noise import NoiseSpec
     from playhead.fetch.bad import BadAudio
+    from playhead.fetch.inspection import Sample
     from playhead.formats import Example
     from playhead.index.pack import PackRef
     from playhead.plan.batch import MicroBatch
     from playhead.tokens.encoding import Encoding
 
-    _Made = tuple[Any, Sequence[tuple[int, ...]] | None]
-
-__all__ = ["ExampleDataset", "FetchSpec", "Fetcher"]
+__all__ = ["ExampleDataset", "FetchSpec", "Fetcher", "common_rate"]
 
 
 @runtime_checkable
@@ -97,6 +96,16 @@ class FetchSpec:
     """Classes of input types that users registered: where they arrive, they are registered too."""
 
 
+class _Share(NamedTuple):
+    """What one part has in a batch; its samples stand together."""
+
+    part: Preparer
+    first: int
+    """The place of its first sample in the batch."""
+    micro_batch: MicroBatch
+    """Its samples, with leaves as the part counts them."""
+
+
 class Fetcher:
     """Makes batches of micro-batches; the same batch from the same micro-batch, wherever it runs.
 
@@ -106,7 +115,10 @@ class Fetcher:
         Where samples come from.
     dataset
         An `ExampleDataset`, or any dataset whose ``dataset[cuts]`` makes a batch of a Lhotse
-        `CutSet`.
+        `CutSet`. It is called once for a batch, whatever parts that is made of.
+    *further
+        Where samples come from of further parts: micro-batches count their leaves behind those of
+        the parts before, and hold the samples of one part together.
 
     Attributes
     ----------
@@ -114,24 +126,25 @@ class Fetcher:
         Where the time of this process went.
     """
 
-    def __init__(self, spec: FetchSpec, dataset: Any) -> None:
+    def __init__(self, spec: FetchSpec, dataset: Any, *further: FetchSpec) -> None:
         self.spec = spec
         self.dataset = dataset
         self.timings = Timings()
-        self._reader = Reader(spec.leaves, spec.packs, self.timings)
+        self._further = further
         self._keyed = KeyedCalls(dataset)
         self._takes_examples = isinstance(dataset, ExampleDataset)
         reads_audio = not self._takes_examples or bool(dataset.reads_audio)
-        self._with_audio = reads_audio and not spec.metadata_only
-        self._augmenter = (
-            Augmenter(spec.augmentation, spec.noise, spec.sample_rate)
-            if spec.augmentation is not None and self._with_audio
-            else None
-        )
-        self._inspection = Inspection(spec, takes_examples=self._takes_examples)
+        self._parts = [
+            Preparer(
+                one, self.timings, takes_examples=self._takes_examples, reads_audio=reads_audio
+            )
+            for one in (spec, *further)
+        ]
+        counts = [len(part.spec.leaves) for part in self._parts]
+        self._first_leaves = np.cumsum([0, *counts[:-1]])
 
-    def __reduce__(self) -> tuple[type[Fetcher], tuple[FetchSpec, Any]]:
-        return type(self), (self.spec, self.dataset)
+    def __reduce__(self) -> tuple[type[Fetcher], tuple[Any, ...]]:
+        return type(self), (self.spec, self.dataset, *self._further)
 
     def __call__(self, micro_batch: MicroBatch) -> Any:
         """Make the batch.
@@ -165,39 +178,47 @@ class Fetcher:
         self.timings.samples += len(micro_batch.row)
         return batch
 
+    def _shares(self, micro_batch: MicroBatch) -> list[_Share]:
+        """What each part has in a batch, in the order of the batch."""
+        if len(self._parts) == 1:
+            return [_Share(self._parts[0], 0, micro_batch)]
+        owner = np.searchsorted(self._first_leaves, micro_batch.leaf, side="right") - 1
+        firsts = np.flatnonzero(np.diff(owner, prepend=-1))
+        shares: list[_Share] = []
+        for first, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(owner)], strict=True):
+            number = int(owner[first])
+            own = chosen(micro_batch, np.arange(first, end))
+            own = replace(own, leaf=own.leaf - np.int32(self._first_leaves[number]))
+            shares.append(_Share(self._parts[number], first, own))
+        return shares
+
     def _second_look(self, micro_batch: MicroBatch) -> Any:
         """Make the batch; if audio is in the way, say which sample's, or do without it."""
         try:
             return self._made(micro_batch)
         except Exception as error:
-            if not (self._with_audio and is_about_audio(error)):
+            heard = any(share.part.with_audio for share in self._shares(micro_batch))
+            if not (heard and is_about_audio(error)):
                 raise
             return self._without_bad(micro_batch, error)
 
     def _without_bad(self, micro_batch: MicroBatch, error: Exception) -> Any:
         """Make the batch of what can be decoded; the same call with the same keys."""
-        examples = self._reader.read(micro_batch, with_audio=True)
-        tags, channels = self._tags(micro_batch), self._channels(micro_batch)
-        samples = [
-            Sample(at, example, chosen(micro_batch, [at]), tags[at], channels[at])
-            for at, example in enumerate(examples)
-        ]
-        bad: list[BadAudio] = []
-        for number, find in enumerate(self._inspection.looks):
-            try:
-                found = find(samples)
-            except PermissionError as forbidden:
-                # Rights are no matter of the data.
-                raise error from forbidden
-            if found and not self.spec.fault_tolerant:
-                raise found[0].error from error
+        shares = [one for one in self._shares(micro_batch) if one.part.with_audio]
+        samples = [one.part.one_by_one(one.micro_batch) for one in shares]
+        bad: list[tuple[_Share, BadAudio]] = []
+        for number in range(len(shares[0].part.looks)):
+            found = self._found(shares, samples, number, error)
             if number and not found:
                 break
-            bad = sorted([*bad, *found], key=lambda one: one.at)
-            places = tuple(one.at for one in bad)
-            samples = [sample for sample in samples if sample.at not in places]
-            records = self._records(bad, micro_batch)
-            if not samples:
+            bad = sorted([*bad, *found], key=_place)
+            places = tuple(map(_place, bad))
+            samples = [
+                [sample for sample in of_share if one.first + sample.at not in places]
+                for one, of_share in zip(shares, samples, strict=True)
+            ]
+            records = tuple(one.part.record(found, one.micro_batch) for one, found in bad)
+            if len(places) == len(micro_batch.row):
                 return Holes(None, records, places, empty=True)
             try:
                 # If nothing was found, everything could be read by now: libsndfile and Lhotse take
@@ -211,6 +232,26 @@ class Fetcher:
                 return Holes(batch, records, places) if bad else batch
         raise error
 
+    def _found(
+        self,
+        shares: Sequence[_Share],
+        samples: Sequence[Sequence[Sample]],
+        number: int,
+        error: Exception,
+    ) -> list[tuple[_Share, BadAudio]]:
+        """What one way of looking finds among all shares."""
+        found: list[tuple[_Share, BadAudio]] = []
+        for share, of_share in zip(shares, samples, strict=True):
+            try:
+                bad = share.part.looks[number](of_share)
+            except PermissionError as forbidden:
+                # Rights are no matter of the data.
+                raise error from forbidden
+            if bad and not share.part.spec.fault_tolerant:
+                raise bad[0].error from error
+            found += [(share, one) for one in bad]
+        return found
+
     def _made(self, micro_batch: MicroBatch, dropped: int = 0) -> Any:
         def call() -> Any:
             return self._keyed(int(micro_batch.key), lambda: self._once(micro_batch, dropped))
@@ -219,114 +260,72 @@ class Fetcher:
 
     def _once(self, micro_batch: MicroBatch, dropped: int) -> Any:
         timings = self.timings
-        begin, reading = time.perf_counter(), timings.read_seconds
-        examples = self._reader.read(micro_batch, with_audio=self._with_audio)
-        if self.spec.encoding is not None:
-            encode(examples, self.spec.encoding, micro_batch.part.tolist(), self.spec.text_window)
-        read = time.perf_counter()
-        timings.parse_seconds += read - begin - (timings.read_seconds - reading)
-        if self._takes_examples:
-            batch, members = self._of_examples(examples, micro_batch)
-        else:
-            batch, members = self._of_cuts(examples, micro_batch)
-        timings.dataset_seconds += time.perf_counter() - read
-        if not (self.spec.info or self._takes_examples):
+        begin, reading = time.perf_counter(), timings.read_seconds + timings.parse_seconds
+        shares = self._shares(micro_batch)
+        samples: list[Any] = []
+        members: list[tuple[int, ...]] = []
+        with self._backend():
+            for share in shares:
+                made = share.part.make(share.micro_batch)
+                samples += made.samples
+                members += [tuple(share.first + at for at in places) for places in made.members]
+            batch = self._of_samples(samples, members, micro_batch, shares)
+        spent = time.perf_counter() - begin
+        timings.dataset_seconds += spent - (timings.read_seconds + timings.parse_seconds - reading)
+        if not (self._takes_examples or any(share.part.spec.info for share in shares)):
             return batch
         return _with_info(batch, BatchInfo.of(micro_batch, dropped=dropped, members=members))
 
-    def _of_examples(self, examples: Sequence[Example], micro_batch: MicroBatch) -> _Made:
-        keys, members = micro_batch.sample_keys, None
-        if self._augmenter is not None:
-            prepared = self._augmenter.of_examples(
-                examples, micro_batch, self._tags(micro_batch), self._channels(micro_batch)
-            )
-            if self.spec.encoding is not None:
-                _encode_joined(prepared, examples, self.spec.encoding)
-            examples, members = prepared.examples, prepared.members
-            keys = keys[[places[0] for places in members]]
-        batch = self.dataset.collate(examples, sample_rate=self.spec.sample_rate, sample_keys=keys)
-        return batch, members
-
-    def _of_cuts(self, examples: Sequence[Example], micro_batch: MicroBatch) -> _Made:
+    def _backend(self) -> AbstractContextManager[None]:
+        if self._takes_examples:
+            return nullcontext()
         # Lhotse takes two seconds to import, which datasets of examples need not spend.
-        from lhotse import CutSet  # noqa: PLC0415
-
         from playhead.fetch.backend import quick_audio_backend  # noqa: PLC0415
-        from playhead.fetch.samples import samples_of  # noqa: PLC0415
 
-        members: list[tuple[int, ...]] | None = None
-        with quick_audio_backend():
-            if self.spec.metadata_only:
-                samples = self._without_audio(examples, micro_batch)
-            else:
-                samples, members = samples_of(examples, micro_batch, self.spec, self._augmenter)
-            if self.spec.encoding is not None:
-                _attach(samples, examples, members, self.spec.encoding)
-            return self.dataset[CutSet(samples)], members
+        return quick_audio_backend()
 
-    def _without_audio(self, examples: Sequence[Example], micro_batch: MicroBatch) -> list[Any]:
-        from playhead.fetch.samples import samples_without_audio  # noqa: PLC0415 - Lhotse, 2 s
+    def _of_samples(
+        self,
+        samples: list[Any],
+        members: Sequence[tuple[int, ...]],
+        micro_batch: MicroBatch,
+        shares: Sequence[_Share],
+    ) -> Any:
+        if not self._takes_examples:
+            from lhotse import CutSet  # noqa: PLC0415 - as above
 
-        numbers = micro_batch.leaf.tolist()
-        leaves = [self.spec.leaves[number] for number in numbers]
-        packs = [self._reader.pack(number) for number in numbers]
-        return samples_without_audio(examples, leaves, packs)
-
-    def _tags(self, micro_batch: MicroBatch) -> list[Mapping[str, Any]]:
-        return [self.spec.leaves[leaf].tags for leaf in micro_batch.leaf.tolist()]
-
-    def _channels(self, micro_batch: MicroBatch) -> list[int | str | None]:
-        leaves = self.spec.leaves
-        return [leaves[leaf].options.channel_selector for leaf in micro_batch.leaf.tolist()]
-
-    def _records(self, bad: Sequence[BadAudio], micro_batch: MicroBatch) -> tuple[BadSample, ...]:
-        records: list[BadSample] = []
-        for one in bad:
-            number = int(micro_batch.leaf[one.at])
-            pack, place = self._reader.pack(number), one.example.place
-            records.append(
-                BadSample(
-                    leaf=self.spec.leaves[number].key,
-                    name=place.leaf,
-                    shard=place.shard,
-                    row=place.row,
-                    byte=place.byte,
-                    row_crc=int(pack.row_crc[place.row]),
-                    member=place.member,
-                    id=one.example.id,
-                    reason=one.reason,
-                    step=int(micro_batch.step),
-                    slot=int(micro_batch.slot),
-                )
-            )
-        return tuple(records)
+            return self.dataset[CutSet(samples)]
+        return self.dataset.collate(
+            samples,
+            sample_rate=common_rate([share.part.spec for share in shares]),
+            sample_keys=micro_batch.sample_keys[[places[0] for places in members]],
+        )
 
 
-def _encode_joined(prepared: Prepared, examples: Sequence[Example], encoding: Encoding) -> None:
-    for example, places in zip(*prepared, strict=True):
-        if len(places) > 1:
-            members = [examples[at] for at in places]
-            example.tokens = encode_joined(example, members, encoding).tokens
+def _place(found: tuple[_Share, BadAudio]) -> int:
+    share, bad = found
+    return share.first + bad.at
 
 
-def _attach(
-    cuts: Sequence[Any],
-    examples: Sequence[Example],
-    members: Sequence[tuple[int, ...]] | None,
-    encoding: Encoding,
-) -> None:
-    for cut, places in zip(cuts, members or [(at,) for at in range(len(cuts))], strict=True):
-        example = examples[places[0]]
-        if len(places) > 1:
-            texts = [one.text for one in cut.supervisions if one.text is not None]
-            languages = [one.language for one in cut.supervisions if one.text is not None]
-            example = replace(
-                example,
-                text=" ".join(texts) if texts else None,
-                language=languages[0] if languages else None,
-            )
-            example = encode_joined(example, [examples[at] for at in places], encoding)
-        attach_tokens(cut, example, encoding)
+def common_rate(specs: Sequence[FetchSpec]) -> int | None:
+    """The rate of the audio of a batch that several parts share: that of those that have audio.
+
+    Raises
+    ------
+    ConfigError
+        If they have several.
+    """
+    heard = [
+        spec for spec in specs if any(leaf.kind in ("cut", "conversation") for leaf in spec.leaves)
+    ]
+    rates = list(dict.fromkeys(spec.sample_rate for spec in heard or specs))
+    if len(rates) > 1:
+        raise ConfigError(
+            f"the parts of a batch have sample_rate {' and '.join(map(str, rates))}",
+            where="; ".join(f"{spec.leaves[0].name}: {spec.sample_rate}" for spec in heard),
+            fix="Give all parts that are zipped one sample_rate",
+        )
+    return rates[0]
 
 
 def _with_info(batch: Any, info: BatchInfo) -> Any:
