@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.config import STATUS, UNITS, Options, Spot, Status, read_options
+from playhead.config import STATUS, UNITS, Options, Spot, read_options
 from playhead.config.keys import nearest
-from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
+from playhead.errors import ConfigError, UnknownOptionError
 from support.options_table import PAGE, page_with_table
 
 WHERE = Spot("train.yaml", ("model", "train_ds"))
@@ -267,6 +267,13 @@ def test_an_impossible_value_says_the_default():
         ),
         ({"bucket_batch_size": [], "bucket_duration_bins": [1]}, "has 0 numbers"),
         ({"min_duration": 3, "max_duration": 2}, "`min_duration` 3.0 is above `max_duration` 2.0"),
+        ({"min_tokens": 3, "max_tokens": 2}, "`min_tokens` 3.0 is above `max_tokens` 2.0"),
+        ({"min_tpt": 3, "max_tpt": 2}, "`min_tpt` 3.0 is above `max_tpt` 2.0"),
+        ({"use_packed_sequence_sampling": True}, "nothing measures or limits these"),
+        (
+            {"use_packed_sequence_sampling": True, "use_multimodal_sampling": True},
+            "Set use_multimodal_sampling: true and batch_tokens",
+        ),
     ],
 )
 def test_options_that_contradict_each_other(section, said):
@@ -281,35 +288,28 @@ def test_bins_or_sizes_switch_bucketing_on():
     assert not read(num_buckets=5).use_bucketing
 
 
-SWITCHED_ON = {
-    "multi_config": True,
-    "use_packed_sequence_sampling": True,
-    "use_multimodal_sampling": True,
-    "audio_token_estimator": {"preprocessor": {}},
-    "batch_tokens": 100,
-    "cut_text_into_windows_tokens": 10,
-    "min_tokens": 3,
-    "max_tokens": 100,
-    "min_tpt": 0.333,
-    "max_tpt": 5,
-}
+def test_nothing_of_nemos_is_refused():
+    assert {status.value for status in STATUS.values()} == {"works", "no meaning here"}
 
 
-def test_everything_that_is_not_built_yet_is_tried_below():
-    assert SWITCHED_ON.keys() == {name for name in NAMES if STATUS[name] is Status.NOT_YET}
-
-
-@pytest.mark.parametrize("name", SWITCHED_ON)
-def test_what_is_not_built_yet_is_refused_by_name(name):
-    with pytest.raises(NotSupportedError, match=f"`{name}` is not supported yet.*train_ds.{name}"):
-        read(**{name: SWITCHED_ON[name]})
-
-
-@pytest.mark.parametrize("name", SWITCHED_ON)
-def test_what_is_not_built_yet_may_be_switched_off(name):
-    off = Options.__dataclass_fields__[name].default
-    assert getattr(read(**{name: off}), name) == off
-    assert notes_of(**{name: off}) == []
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"batch_tokens": 100}, "batch_tokens: no effect without use_multimodal_sampling"),
+        (
+            {"quadratic_factor": 50, "cut_text_into_windows_tokens": 9},
+            "quadratic_factor and cut_text_into_windows_tokens: no effect without",
+        ),
+        (
+            {"use_multimodal_sampling": True, "batch_tokens": 9, "batch_duration": 20},
+            "batch_duration: no effect with use_multimodal_sampling",
+        ),
+        ({"max_tpt": [1, 2]}, "max_tpt is a list, which has no effect without bucket_batch_size"),
+    ],
+)
+def test_lengths_that_count_for_nothing_are_said(section, said):
+    (note,) = notes_of(**section)
+    assert said in note
 
 
 @pytest.mark.parametrize(

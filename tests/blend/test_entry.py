@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.blend.entry import Remarks, read_entry
+from playhead.blend.transforms import TRANSFORMS
 from playhead.config import Spot
-from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
+from playhead.errors import ConfigError, UnknownOptionError
 
 WHERE = Spot("blend.yaml", ("input_cfg", 2))
 NEMO = {"type": "nemo", "manifest_filepath": "m.json"}
@@ -57,34 +58,67 @@ def test_tars_make_a_nemo_tarred():
     assert read({**NEMO, "tarred_audio_filepaths": "???"}).type == "nemo"
 
 
-UNBUILT = [
-    "txt",
-    "txt_jsonl",
-    "txt_pair",
-    "nemo_sft_jsonl",
-    "multimodal_conversation",
-    "share_gpt",
-    "share_gpt_webdataset",
-    "s2s_duplex_overlap_as_s2s_duplex",
-    "lhotse_magpietts_data_as_continuation",
-    "s2s_duplex_reverse_role",
-    "lhotse_as_conversation",
-    "sqa_as_conversation",
-    "s2s_as_conversation",
-    "multi_speaker_simulator",
-    "nemo_tarred_to_duplex",
-    "nemotron_text_converation",
-    "materialized_sft_messages",
-]
+@pytest.mark.parametrize("type_", sorted(TRANSFORMS))
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"input_cfg": [NEMO]},
+        {"manifest_filepath": "m.json"},
+        {"manifest_filepath": "m", "tarred_audio_filepaths": "t"},
+        {"cuts_path": "c.jsonl"},
+        {"shar_path": "s"},
+    ],
+)
+def test_a_transform_holds_entries_or_names_the_files_of_one(type_, inner):
+    own = dict.fromkeys(TRANSFORMS[type_].own, 3)
+    entry = read({"type": type_, "weight": 2, "tags": {"context": "c"}, **inner, **own})
+    assert entry.transform == (type_, own)
+    assert entry.own == {}
+    assert entry.specs == {}
+    assert entry.tags == {"context": "c"}
+    (child,) = entry.children
+    assert read(child).type in ("nemo", "nemo_tarred", "lhotse", "lhotse_shar")
 
 
-@pytest.mark.parametrize("type_", UNBUILT)
-def test_types_that_are_not_built_yet_are_refused_by_name(type_):
-    with pytest.raises(
-        NotSupportedError,
-        match=rf"type `{type_}` is not supported yet \(blend.yaml: input_cfg\[2\].type\)",
-    ):
-        read({"type": type_, "paths": "x"})
+def test_a_transform_of_nothing():
+    said = "of type `sqa_as_conversation` names no data .* Add `input_cfg`, `cuts_path`"
+    with pytest.raises(ConfigError, match=said):
+        read({"type": "sqa_as_conversation"})
+
+
+def test_defaults_of_a_transform_are_its_options():
+    entry = read({"type": "s2s_as_conversation", "cuts_path": "c.jsonl"})
+    assert entry.transform is not None
+    assert entry.transform.options == TRANSFORMS["s2s_as_conversation"].own
+
+
+@pytest.mark.parametrize(
+    ("entry", "specs"),
+    [
+        ({"type": "txt", "paths": "a.txt", "language": "en"}, {"text": "a.txt"}),
+        (
+            {"type": "txt_pair", "source_paths": "a", "target_paths": "b", "source_language": "de"},
+            {"source": "a", "target": "b"},
+        ),
+        ({"type": "nemotron_text_converation", "paths": ["a", "b"]}, {"text": ["a", "b"]}),
+        (
+            {"type": "share_gpt", "manifest_filepath": "m", "audio_placeholders": "<a>"},
+            {"manifest": "m"},
+        ),
+        ({"type": "share_gpt_webdataset", "data_dir": "d"}, {"data_dir": "d"}),
+        (
+            {"type": "multi_speaker_simulator", "manifest_filepath": "m", "max_duration": 30},
+            {"manifest": "m"},
+        ),
+    ],
+)
+def test_texts_conversations_and_mixtures(entry, specs):
+    found = read(entry)
+    assert found.specs == specs
+    own = {key: value for key, value in entry.items() if key in found.own}
+    assert found.own.items() >= own.items()
+    assert found.labels == {}
+    assert found.options == {}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +131,7 @@ def test_types_that_are_not_built_yet_are_refused_by_name(type_):
         ({"type": "share-gpt"}, "type 'share-gpt' is not known .* Write `share_gpt`"),
         (
             {"type": "webdataset"},
-            r"is not known .* Use one of .*group, lhotse, lhotse_concat, lhotse_shar",
+            r"is not known .* Use one of .*group, lhotse, lhotse_as_conversation, lhotse_concat",
         ),
         ({"type": 5}, "type 5 is not known"),
         ({"type": ["nemo"]}, r"type \['nemo'\] is not known"),
@@ -128,19 +162,6 @@ def test_types_that_are_not_built_yet_are_refused_by_name(type_):
 def test_impossible_entries(entry, said):
     with pytest.raises(ConfigError, match=said):
         read(entry)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("use_multimodal_sampling", True),
-        ("batch_tokens", 100),
-        ("multi_config", True),
-    ],
-)
-def test_options_that_are_not_built_yet_are_refused_by_name(key, value):
-    with pytest.raises(NotSupportedError, match=rf"`{key}` is not supported yet.*\[2\].{key}"):
-        read({**NEMO, key: value})
 
 
 @pytest.mark.parametrize(
