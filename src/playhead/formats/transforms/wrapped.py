@@ -126,9 +126,11 @@ class _Transformed:
                 return Fate(dropped=reason)
             after = step.example(leaf, after)
         seconds = seconds_of(after)
-        if seconds is None or seconds == seconds_of(before):
+        if seconds is None:
             return Fate()
-        return Fate(length=Length(seconds, _rate_of(after, rate)))
+        new_rate = _rate_of(after, rate)
+        is_same = seconds == seconds_of(before) and (new_rate == rate or after.kind != "cut")
+        return Fate() if is_same else Fate(length=Length(seconds, new_rate))
 
 
 def _with_length(example: Example, duration_us: int) -> Example:
