@@ -12,7 +12,7 @@ from playhead.blend.types import declared
 from playhead.fetch.reader import Reader
 from playhead.fetch.timings import Timings
 from playhead.formats import Place
-from playhead.index.build import open_leaves
+from playhead.index.build import build_packs, open_leaves
 from support.fetching import leaf_of, micro_batch
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ def json_lines(*rows: Any) -> bytes:
 
 
 def indexed(leaf: Leaf, folder: Path, **options: Any) -> LeafPack:
-    return open_leaves([leaf], pack_dir=str(folder / "packs"), **options)[0]
+    """The leaf's pack; built by itself where options of `build_packs` are given."""
+    leaf = replace(leaf, options=replace(leaf.options, indexes_root=str(folder / "packs")))
+    if options:
+        (result,) = build_packs([leaf], **options)
+        assert result.error is None
+    return open_leaves([leaf])[0]
 
 
 def read_all(leaf: Leaf, pack: LeafPack) -> list[Example]:

@@ -10,7 +10,7 @@ from playhead.formats.base import BadRowError, SourcePair
 from playhead.formats.example import Example
 from playhead.formats.registry import register
 from playhead.formats.rows import decode_row
-from playhead.formats.text_conversation_turns import Said, role_of, turns_from
+from playhead.formats.text_conversation_turns import role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
     convert_row,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.formats.base import RowColumns
     from playhead.formats.example import Part, Place
+    from playhead.formats.text_conversation_turns import Said
 
 __all__ = ["NemoSft"]
 
@@ -104,11 +105,11 @@ def _said(row: _Row) -> list[Said]:
             "the row has no turns in 'conversations'",
             fix="Write them as {from, value}, or leave the row out",
         )
-    said: list[Said] = [Said("system", row.system)] if row.system else []
+    said: list[Said] = [("system", row.system)] if row.system else []
     for number, turn in enumerate(row.conversations):
         if turn.value is None:
             raise BadRowError(
                 f"turn {number + 1} of the row has no 'value'", fix="Write what is said there"
             )
-        said.append(Said(role_of(turn.sender, number, "from"), turn.value))
+        said.append((role_of(turn.sender, number, "from"), turn.value))
     return said

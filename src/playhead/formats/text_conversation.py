@@ -13,7 +13,7 @@ from playhead.formats.base import BadRowError, Sample, SourcePair
 from playhead.formats.example import Example
 from playhead.formats.registry import register
 from playhead.formats.rows import decode_row
-from playhead.formats.text_conversation_turns import Said, role_of, turns_from
+from playhead.formats.text_conversation_turns import role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
     convert_row,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.formats.base import RowColumns
     from playhead.formats.example import Part, Place
+    from playhead.formats.text_conversation_turns import Said
 
 __all__ = ["NemotronText"]
 
@@ -134,7 +135,7 @@ def _said(row: _Row) -> list[Said]:
             fix="Write them as {sender, fragments}, or leave the row out",
         )
     return [
-        Said(role_of(turn.sender, number, "sender"), _text(turn, number))
+        (role_of(turn.sender, number, "sender"), _text(turn, number))
         for number, turn in enumerate(row.conversation)
     ]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from playhead.formats.base import BadRowError
 from playhead.formats.example import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["Said", "role_of", "turns_from"]
 
@@ -23,13 +26,8 @@ _ROLES: Final = {
 _SHORT = reprlib.Repr()
 
 
-class Said(NamedTuple):
-    """One turn as a row has it, its role known already."""
-
-    role: str
-    """Who."""
-    text: str
-    """What."""
+Said: TypeAlias = tuple[str, str]
+"""One turn: who, by their role, and what."""
 
 
 def role_of(sender: str | None, number: int, field: str) -> str:
@@ -55,6 +53,6 @@ def role_of(sender: str | None, number: int, field: str) -> str:
     return role
 
 
-def turns_from(said: list[Said]) -> tuple[Turn, ...]:
+def turns_from(said: Iterable[Said]) -> tuple[Turn, ...]:
     """Make turns of what was said."""
     return tuple(Turn(role=role, text=text) for role, text in said)
