@@ -152,7 +152,7 @@ def _check_routes(leaf: Leaf) -> None:
     named = {str(PurePosixPath(leaf.own[key])) for key in _ROUTES if leaf.own[key] is not None}
     if len(named) > 1:
         raise ConfigError(
-            f"{' and '.join(_ROUTES)} name two files: {', '.join(sorted(named))}",
+            f"the options {' and '.join(_ROUTES)} name two files: {', '.join(sorted(named))}",
             where=f"leaf {leaf.name}",
             fix=f"Keep {_ROUTES[0]}; neither is needed here",
         )
@@ -162,13 +162,13 @@ def _is_collection(leaf: Leaf) -> bool:
     mode = leaf.own["tar_lookup_mode"]
     if mode not in _MODES:
         raise ConfigError(
-            f"tar_lookup_mode is {mode!r}",
+            f"the option tar_lookup_mode is {mode!r}",
             where=f"leaf {leaf.name}",
             fix="Write paired or collection",
         )
     if mode is not None and not leaf.paths.get("tar"):
         raise ConfigError(
-            f"tar_lookup_mode is {mode} and there are no tars",
+            f"the option tar_lookup_mode is {mode} and there are no tars",
             where=f"leaf {leaf.name}",
             fix="Name them in tarred_audio_filepaths, or leave the mode out",
         )

@@ -56,23 +56,27 @@ def excluded_lines(leaf: Leaf) -> list[int]:
         isinstance(line, int) and not isinstance(line, bool) and line >= 1 for line in listed
     ):
         raise ConfigError(
-            f"{_LINES} is {given!r}", where=where, fix="Write a list of line numbers, from 1"
+            f"the option {_LINES} is {given!r}",
+            where=where,
+            fix="Write a list of line numbers, from 1",
         )
     lines: list[int] = sorted(listed)
     twice = next((line for line, after in pairwise(lines) if line == after), None)
     if twice is not None:
-        raise ConfigError(f"{_LINES} has {twice} twice", where=where, fix="Write each line once")
+        raise ConfigError(
+            f"the option {_LINES} has {twice} twice", where=where, fix="Write each line once"
+        )
     declared = _digest(leaf, _DIGEST)
     found = hashlib.sha256(f"{json.dumps(lines, separators=(',', ':'))}\n".encode()).hexdigest()
     if declared is not None and declared != found:
         raise ConfigError(
-            f"{_DIGEST} is {declared} and the lines that are listed have {found}",
+            f"the option {_DIGEST} is {declared} and the lines that are listed have {found}",
             where=where,
             fix="Restore the list that was approved, or write its digest",
         )
     if _digest(leaf, _AUDIT) is None and lines:
         raise ConfigError(
-            f"{_LINES} is given without {_AUDIT}",
+            f"the option {_LINES} is given without {_AUDIT}",
             where=where,
             fix="Write the SHA-256 of the audit that approved the list",
         )
@@ -104,7 +108,7 @@ def lines_of_manifests(
         before, start = end, stop
     if start < len(lines):
         raise ConfigError(
-            f"{_LINES} has line {lines[-1]}, and the manifests have {before} lines",
+            f"the option {_LINES} has line {lines[-1]}, and the manifests have {before} lines",
             where=f"leaf {leaf}",
             fix="Correct the list, or restore the manifests that it was made for",
         )
@@ -118,7 +122,7 @@ def _digest(leaf: Leaf, name: str) -> str | None:
     text = given.lower() if isinstance(given, str) else ""
     if _SHA256.fullmatch(text) is None:
         raise ConfigError(
-            f"{name} is {given!r}",
+            f"the option {name} is {given!r}",
             where=f"leaf {leaf.name}",
             fix="Write the 64 hexadecimal digits of a SHA-256",
         )
@@ -128,7 +132,7 @@ def _digest(leaf: Leaf, name: str) -> str | None:
 def _count_lines(path: str) -> int:
     if scheme(path) or path.endswith(_COMPRESSED):
         raise NotSupportedError(
-            f"{_LINES} counts the lines of local files that are not compressed",
+            f"the option {_LINES} counts the lines of local files that are not compressed",
             where=path,
             fix="Copy and decompress it",
         )

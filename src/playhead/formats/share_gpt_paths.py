@@ -80,18 +80,22 @@ def audio_paths(leaf: Leaf) -> AudioPaths:
     """
     root = leaf.own["audio_root"]
     if root is not None and (not isinstance(root, str) or not root):
-        raise ConfigError(f"audio_root is {root!r}", where=f"leaf {leaf.name}", fix="Name a folder")
+        raise ConfigError(
+            f"the option audio_root is {root!r}", where=f"leaf {leaf.name}", fix="Name a folder"
+        )
     given: Any = leaf.own["audio_path_prefix_map"] or {}
     if not isinstance(given, Mapping):
         raise ConfigError(
-            f"audio_path_prefix_map is {given!r}", where=f"leaf {leaf.name}", fix=_WRITE_MAP
+            f"the option audio_path_prefix_map is {given!r}",
+            where=f"leaf {leaf.name}",
+            fix=_WRITE_MAP,
         )
     prefixes: dict[str, str] = {}
     for old, new in given.items():
         source, target = _folder(old, leaf), _folder(new, leaf, may_be_url=True)
         if source in prefixes:
             raise ConfigError(
-                f"audio_path_prefix_map has {source!r} twice",
+                f"the option audio_path_prefix_map has {source!r} twice",
                 where=f"leaf {leaf.name}",
                 fix="Keep one of them",
             )
@@ -114,7 +118,7 @@ def _folder(given: Any, leaf: Leaf, *, may_be_url: bool = False) -> str:
         path = str(PurePosixPath(path))
     if is_bad:
         raise ConfigError(
-            f"audio_path_prefix_map cannot take {given!r}",
+            f"the option audio_path_prefix_map cannot take {given!r}",
             where=f"leaf {leaf.name}",
             fix=_WRITE_MAP,
         )

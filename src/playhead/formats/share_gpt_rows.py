@@ -106,7 +106,7 @@ def placeholder_pattern(leaf: Leaf) -> re.Pattern[str]:
         or not all(isinstance(name, str) and name for name in names)
     ):
         raise ConfigError(
-            f"audio_placeholders is {given!r}",
+            f"the option audio_placeholders is {given!r}",
             where=f"leaf {leaf.name}",
             fix="Write what stands for audio in the texts, such as [<sound>, <speech>]",
         )
@@ -214,7 +214,7 @@ def _value(value: float | list[float | None] | None, field: str, at: int) -> flo
         return value[0]
     if at >= len(value):
         raise BadRowError(
-            f"{field} of a turn has {len(value)} values, and file {at + 1} of the row needs one",
+            f"the {field} of a turn has {len(value)} values, and file {at + 1} needs one",
             fix="Write one value, or one for each file that the row names",
         )
     return value[at]

@@ -127,7 +127,7 @@ def _version(leaf: Leaf) -> int:
     version: Any = leaf.own[_VERSION]
     if isinstance(version, bool) or version not in (1, 2):
         raise ConfigError(
-            f"{_VERSION} is {version!r}", where=f"leaf {leaf.name}", fix="Write 1 or 2"
+            f"the option {_VERSION} is {version!r}", where=f"leaf {leaf.name}", fix="Write 1 or 2"
         )
     return version
 
