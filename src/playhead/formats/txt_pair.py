@@ -76,13 +76,14 @@ class TxtPair:
             If one is not UTF-8, or the target's is not given.
         """
         # Where rows lie in the pack, the target's line stands behind the source's.
-        line, newline, other = row.partition(b"\n")
-        found = [part.data for part in parts if part.field == _TARGET] or [other] * len(newline)
-        if not found:
+        line, newline, behind = row.partition(b"\n")
+        part = next((part for part in parts if part.field == _TARGET), None)
+        if part is None and not newline:
             raise BadRowError(
                 "the line has no partner in the target file", fix="Index the files again"
             )
-        source, target = utf8(line).strip(), utf8(found[0]).strip()
+        source = utf8(line).strip()
+        target = utf8(behind).strip() if part is None else _target(part)
         language = language_of(leaf, "source_language")
         return Example(
             id=row_id(place),
@@ -100,3 +101,11 @@ class TxtPair:
                 "question_language": language_of(leaf, "questions_language"),
             },
         )
+
+
+def _target(part: Part) -> str:
+    try:
+        return utf8(part.data).strip()
+    except BadRowError as error:
+        what = f"{error.what}; it begins at byte {part.offset} of {part.path}"
+        raise BadRowError(what, fix=error.fix) from None
