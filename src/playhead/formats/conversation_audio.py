@@ -109,6 +109,7 @@ def audio_turn(
     part: Part | None,
     *,
     text: str | None = None,
+    unnamed: str = "",
 ) -> Turn:
     """Make an audio turn, whose sample is called as NeMo calls it.
 
@@ -122,14 +123,16 @@ def audio_turn(
     role
         Who speaks.
     spoken
-        What the row says; it must have a name.
+        What the row says.
     part
         Where it lies, and its bytes; None where nobody asked for audio.
     text
         Its transcript.
+    unnamed
+        What it is called where the row does not name its file.
     """
     seconds = _seconds(spoken, part)
-    called = PurePosixPath(spoken.name or "").stem
+    called = unnamed if spoken.name is None else PurePosixPath(spoken.name).stem
     if spoken.start > 0:
         called += f"_{spoken.start:.3f}"
         called += "" if seconds is None else f"_{seconds:.3f}"
@@ -155,7 +158,8 @@ def _place(place: Place, spoken: Spoken, part: Part | None) -> Place:
         return place
     if not part.path.endswith(_TAR):
         return replace(place, member=part.path or spoken.path or spoken.name, member_byte=None)
-    return replace(place, member=f"{part.path}/{spoken.name}", member_byte=part.offset)
+    member = part.path if spoken.name is None else f"{part.path}/{spoken.name}"
+    return replace(place, member=member, member_byte=part.offset)
 
 
 def _audio(spoken: Spoken, part: Part | None) -> Audio | None:

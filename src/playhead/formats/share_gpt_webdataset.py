@@ -49,7 +49,7 @@ class ShareGptWebdataset:
     - Version 1 of `wds_sample_index_version` has one audio for each JSON, the two in either order;
       version 2 any number. See `paired_samples` and `keyed_samples`, and `bound_members` for which
       one a turn means. NeMo 3.0 knows version 1, and does not look whether names fit.
-    - A row that names no audio means the one beside it.
+    - A row that names no audio means the one beside it, which is called like the conversation.
     - The id is the row's own, else its member's name without its suffix and, in version 1, without
       its folder; where nobody knows that name, the shard's and the number of the row in the leaf.
     - Everything in `ShareGpt` about roles, placeholders, durations, tags and `_skipme` holds here.
@@ -103,10 +103,7 @@ class ShareGptWebdataset:
         turns = [
             Turn(role=role, text=text)
             if said is None
-            # What the row does not name is called like the conversation.
-            else audio_turn(
-                leaf, place, role, said._replace(name=said.name or own), next(waiting, None)
-            )
+            else audio_turn(leaf, place, role, said, next(waiting, None), unnamed=own)
             for role, text, said in pieces_of(
                 typed, placeholder_pattern(leaf), is_beside_audio=True
             )
