@@ -346,4 +346,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _wrong(leaf: Leaf, name: str, fix: str) -> ConfigError:
-    return ConfigError(f"{name} is {leaf.own[name]!r}", where=f"leaf {leaf.name}", fix=fix)
+    return ConfigError(
+        f"the option {name} is {leaf.own[name]!r}", where=f"leaf {leaf.name}", fix=fix
+    )

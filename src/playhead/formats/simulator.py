@@ -105,19 +105,18 @@ class MultiSpeakerSimulator:
         choose = _chooser(rows, options, where)
         headers = Headers(os.path.dirname(pair.manifest))  # noqa: PTH120 - paths are strings
         numbers = iter(range(options.count(len(rows))))
-        num_kept = 0
         while block := list(islice(numbers, _BLOCK)):
             chosen = [(number, choose(number)) for number in block]
+            if block[0] == 0 and all(isinstance(one, str) for _, one in chosen):
+                raise ManifestError(
+                    f"no mixture of the first {len(block)} is from {options.min_duration:g} to "
+                    f"{options.max_duration:g} s long",
+                    where=where,
+                    fix="Raise max_duration or lower min_duration, or mix fewer speakers",
+                )
             made = list(_made(leaf, chosen, headers, on_bad, dropped))
-            num_kept += len(made)
             yield _table(made, dropped)
             dropped.clear()
-        if not num_kept:
-            raise ManifestError(
-                f"no mixture is from {options.min_duration:g} to {options.max_duration:g} s long",
-                where=where,
-                fix="Raise max_duration or lower min_duration, or mix fewer speakers",
-            )
 
     def groups(
         self,

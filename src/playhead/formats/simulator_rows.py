@@ -176,6 +176,8 @@ class Headers:
             return read_header(path)
         except BadRowError as error:
             said = error.what.rpartition(": ")[2]
+            if not Path(path).exists():
+                said = "there is no such file"
             return BadRowError(
                 f"the row has no sampling_rate, and the header of {path} cannot be read: {said}",
                 fix="Correct its audio_filepath, or add the sampling_rate to the row",
@@ -239,5 +241,7 @@ def _recorded(leaf: Leaf, data: dict[str, Any], end: float, headers: Headers) ->
     if not declared:
         header = headers.of(data["audio_filepath"])
         return _Recorded(header.rate, header.frames, header.channels)
+    # The file is longer where the row is a recording of which this is a stretch.
+    end = max(end, data.get("duration") or 0.0)
     rate = rates([declared])
     return _Recorded(int(rate[0]), int(sample_counts([end], rate)[0]), 1)

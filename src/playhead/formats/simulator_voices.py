@@ -72,7 +72,7 @@ def by_speaker(voices: Sequence[Voice], options: MixtureOptions, where: str) -> 
     longest = max(voice.duration_us for voice in voices)
     if options.num_speakers > 1 and longest < options.min_delay_us:
         raise ManifestError(
-            f"min_delay is {options.min_delay_us / 1e6:g} s and no row is longer than "
+            f"the option min_delay is {options.min_delay_us / 1e6:g} s and no row is longer than "
             f"{longest / 1e6:g} s, so that no two speakers would ever be heard together",
             where=where,
             fix="Lower min_delay",

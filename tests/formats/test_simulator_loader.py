@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import playhead
+from playhead.formats.simulator import MultiSpeakerSimulator
+from support.simulated import TYPE, conversations, voices
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+G = 4
+SECONDS = [1.0, 1.25, 0.7, 2.0, 1.5, 0.9, 1.1, 0.3, 1.3]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MultiSpeakerSimulator
+    monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    folder: Path = tmp_path_factory.mktemp("simulated")
+    talks = [[(0.0, 0.8, "a"), (1.0, 1.9, "b"), (1.6, 2.4, "a"), (2.5, 3.0, "b")]] * 2
+    mixed: dict[str, Any] = {
+        "type": TYPE,
+        "manifest_filepath": str(voices(folder, SECONDS)),
+        "num_mixtures": 70,
+    }
+    loaded: dict[str, Any] = {
+        "type": TYPE,
+        "simulator_type": "mixture_loader",
+        "manifest_filepath": str(conversations(folder / "talks", talks, rate=16000)),
+        "num_mixtures": 50,
+    }
+    return {
+        "lsmix": [mixed],
+        "mixture_loader": [loaded],
+        "blend": [{**mixed, "num_speakers": 3, "weight": 1}, {**mixed, "weight": 2}, loaded],
+    }
+
+
+PLAIN = {"batch_duration": 12, "shuffle": True, "seed": 5, "micro_batches_per_step": G}
+
+
+def steps(config: dict, count: int, *, world: int, workers: int = 0, state: Any = None):
+    """The batches of some steps by (step, slot), whatever ranks there are; and the state then."""
+    found, states = {}, []
+    for rank in range(world):
+        loader = playhead.dataloader(config, rank=rank, world_size=world, num_workers=workers)
+        if state is not None:
+            loader.load_state_dict(state)
+        for batch in islice(loader, count * G // world):
+            info = batch["playhead"]
+            audio = hashlib.sha256(batch["audio"].numpy().tobytes()).hexdigest()
+            found[info.step, info.slot] = (batch["ids"], batch["texts"], audio)
+        states.append(loader.state_dict())
+    assert all(each == states[0] for each in states)
+    return found, json.loads(json.dumps(states[0]))
+
+
+@pytest.mark.parametrize("form", ["lsmix", "mixture_loader", "blend"])
+def test_stopped_and_gone_on_with_other_ranks_and_workers(entries, form):
+    weighted = [{"weight": 1, **entry} for entry in entries[form]]
+    config = {**PLAIN, "input_cfg": weighted}
+    whole, _ = steps(config, 6, world=4)
+    first, state = steps(config, 2, world=2)
+    second, state = steps(config, 3, world=1, workers=2, state=state)
+    third, _ = steps(config, 1, world=4, state=state)
+    assert first | second | third == whole
+    assert len(whole) == 6 * G
+
+
+def test_ranks_need_not_be_named_alike(entries):
+    config = {**PLAIN, "input_cfg": entries["lsmix"]}
+    whole, _ = steps(config, 2, world=2)
+    for rank in range(2):
+        (entry,) = entries["lsmix"]
+        named = {**entry, "global_rank": rank, "world_size": 2}
+        other, _ = steps({**PLAIN, "input_cfg": [named]}, 2, world=2)
+        assert other == whole
+
+
+def test_a_pass_has_every_mixture_once_and_the_next_has_them_in_another_order(entries):
+    config = {
+        "input_cfg": entries["lsmix"],
+        "shuffle": True,
+        "seed": 1,
+        "batch_size": 10,
+        "force_finite": True,
+        "use_bucketing": False,
+    }
+    loader = playhead.dataloader(config)
+    passes = [[name for batch in loader for name in batch["ids"]] for _ in range(2)]
+    assert passes[0] != passes[1]
+    for ids in passes:
+        assert sorted(int(name.rsplit("_", 1)[1]) for name in ids) == list(range(70))
+    assert sorted(passes[0]) == sorted(passes[1])
+
+
+def test_it_goes_on_without_end_where_it_stands_alone(entries):
+    config = {**PLAIN, "input_cfg": entries["mixture_loader"], "micro_batches_per_step": 1}
+    count: Counter[str] = Counter()
+    for batch in islice(playhead.dataloader(config), 40):
+        count.update(batch["ids"])
+    assert len(count) == 50
+    assert min(count.values()) >= 2
+
+
+def test_batches_keep_to_their_limit(entries):
+    config = {**PLAIN, "input_cfg": entries["lsmix"], "batch_duration": 9}
+    for batch in islice(playhead.dataloader(config), 20):
+        audio = batch["audio"]
+        assert audio.shape[0] * audio.shape[1] <= 9 * 16000
+        assert batch["audio_lens"].max() == audio.shape[1]
