@@ -11,7 +11,7 @@ import numpy as np
 
 from playhead.errors import PositionError
 from playhead.loader.fusion_position import FusedPosition, seed_of_part
-from playhead.loader.fusion_turns import Turns
+from playhead.loader.fusion_turns import Randomized, RoundRobin, Turns, Zip
 from playhead.plan.keyed import key, text_word
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playhead.plan import LeafColumns, MicroBatch
     from playhead.plan.resume import OnChange
 
-__all__ = ["FusedPlanning", "FusedRun", "joined"]
+__all__ = ["FusedPlanning", "FusedRun", "fused", "joined"]
 
 _JOINED = text_word("batch of several parts")
 # What columns hold that are None where they say nothing.
@@ -297,6 +297,26 @@ class FusedRun:
             ],
             step=self.start.step + step,
         )
+
+
+def fused(parts: Mapping[str, Planning], fusion: str, weights: Sequence[int]) -> FusedPlanning:
+    """Plan several configs together.
+
+    Parameters
+    ----------
+    parts
+        The plan of each by name, in the order of names.
+    fusion
+        `round_robin`, `randomized_round_robin` or `zip`.
+    weights
+        Weight of each part where turns are drawn at random.
+    """
+    rules: dict[str, TurnRule] = {
+        "round_robin": RoundRobin(),
+        "randomized_round_robin": Randomized(tuple(weights)),
+        "zip": Zip(len(parts)),
+    }
+    return FusedPlanning(parts=parts, rule=rules[fusion])
 
 
 def joined(parts: Sequence[tuple[MicroBatch, int]], *, step: int) -> MicroBatch:

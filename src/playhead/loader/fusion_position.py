@@ -128,7 +128,7 @@ def _check(state: Mapping[str, Any]) -> None:
     if unknown:
         raise PositionError(f"{said}: it has {', '.join(unknown)}", fix=_FIX)
     numbers = [state["seed"], state["step"], state.get("begin", 0)]
-    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in numbers)
+    whole = all(type(value) is int for value in numbers)
     if not (whole and 0 <= numbers[2] <= numbers[1]):
         raise PositionError("this state is damaged: its numbers are none", fix=_FIX)
     if not (isinstance(state["parts"], Mapping) and state["parts"]):
