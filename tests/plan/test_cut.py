@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.plan.cut import RunningCut, cut_by_class, cut_evenly, cut_fixed, shrink, split
+from playhead.plan import Batching
+from playhead.plan.cut import (
+    Cut,
+    PackedCosts,
+    PaddedCosts,
+    RunningCut,
+    cut_by_class,
+    cut_evenly,
+    cut_fixed,
+    shrink,
+    split,
+)
+from playhead.plan.effort import Effort
 
 
 def _greedy(effort, limit, most):
@@ -87,11 +99,15 @@ def test_shrinking_costs_less_than_splitting():
     counts = [500] * 20
     efforts = [1000 - 40 * number for number in range(20)]
     ends = np.cumsum(counts).tolist()
-    cut = partial(cut_by_class, ends, efforts, max_samples=4096)
-    starts = cut(20_000)
+    slices = partial(cut_by_class, ends, efforts, max_samples=4096)
+
+    def cut(limit):
+        return Cut(np.arange(ends[-1]), slices(limit))
+
+    starts = cut(20_000).starts
     wanted = -(-len(starts) // 64) * 64
     assert len(starts) < wanted
-    shrunk = shrink(cut, starts, 20_000, wanted, 14)
+    shrunk = shrink(cut, cut(20_000), 20_000, wanted, 14).starts
     assert len(shrunk) <= wanted
     assert wanted - len(shrunk) < wanted - len(starts)
     sizes = np.diff([*shrunk, ends[-1]])
@@ -103,24 +119,43 @@ def test_shrinking_costs_less_than_splitting():
 @given(st.integers(1, 60), st.integers(1, 400), st.integers(1, 14))
 def test_shrinking_never_gives_too_many(count, limit, attempts):
     effort = np.random.default_rng(count).integers(1, 60, count)
-    cut = RunningCut(effort, limit, 4096)
-    starts = cut(limit)
+    running = RunningCut(effort, limit, 4096)
+
+    def cut(limit):
+        return Cut(np.arange(count), running(limit))
+
+    starts = cut(limit).starts
     wanted = -(-len(starts) // 8) * 8
-    assert len(starts) <= len(shrink(cut, starts, limit, wanted, attempts)) <= wanted
+    shrunk = shrink(cut, cut(limit), limit, wanted, attempts)
+    assert len(starts) <= len(shrunk.starts) <= wanted
+
+
+_PLAIN = Effort.of(Batching(batch_duration_us=1))
+
+
+def _split(starts, lengths, batches):
+    lengths = np.array(lengths) * 1_000_000
+    return split(starts, len(lengths), PaddedCosts(lengths, _PLAIN), batches)
 
 
 def test_the_costliest_batch_is_halved_first():
-    lengths = np.array([30, 30, 30, 30, 10, 10, 10, 5]) * 1_000_000
-    assert split([0, 4, 7], lengths, None, 4) == [0, 2, 4, 7]
-    assert split([0, 4, 7], lengths, None, 6) == [0, 1, 2, 3, 4, 7]
-    assert split([0, 4, 7], lengths, None, 8) == list(range(8))
+    lengths = [30, 30, 30, 30, 10, 10, 10, 5]
+    assert _split([0, 4, 7], lengths, 4) == [0, 2, 4, 7]
+    assert _split([0, 4, 7], lengths, 6) == [0, 1, 2, 3, 4, 7]
+    assert _split([0, 4, 7], lengths, 8) == list(range(8))
+
+
+def test_of_packed_batches_the_one_with_the_largest_sum_is_halved_first():
+    """Padded, the first would cost twice as much as the second."""
+    cost = np.array([20, 1, 1, 9, 9, 9])
+    assert split([0, 3], 6, PackedCosts(cost), 3) == [0, 3, 5]
+    assert split([0, 3], 6, PackedCosts(cost), 4) == [0, 2, 3, 5]
 
 
 def test_ties_are_halved_by_position():
-    lengths = np.full(6, 1_000_000)
-    assert split([0, 2, 4], lengths, None, 4) == [0, 1, 2, 4]
+    assert _split([0, 2, 4], [1] * 6, 4) == [0, 1, 2, 4]
 
 
 def test_singles_cannot_be_split():
     with pytest.raises(IndexError):
-        split([0, 1], np.full(2, 1_000_000), None, 3)
+        _split([0, 1], [1, 1], 3)

@@ -1,4 +1,4 @@
-"""Bins of fixed batch sizes: by length alone, or by length and tokens."""
+"""Bins of fixed batch sizes: by one length, or by two."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.errors import PlanError
-from playhead.plan.effort import effective_one
+from playhead.plan.effort import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ __all__ = [
     "cut_2d",
     "successors",
     "tokens_per_second",
+    "tokens_per_token",
 ]
 
 NO_BIN = -1
@@ -41,6 +42,12 @@ def tokens_per_second(
 ) -> NDArray[np.float64]:
     """Tokens by seconds of the final length; a sample without length counts as one microsecond."""
     return tokens.astype(np.float64) * _US / np.maximum(length_us, 1)
+
+
+def tokens_per_token(answer: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Tokens of an answer by token before it; endlessly many where nothing is before it."""
+    endless = np.where(answer > 0, np.inf, 0.0)
+    return np.where(before > 0, answer / np.maximum(before, 1), endless)
 
 
 def check_bins(
@@ -141,15 +148,14 @@ def batch_sizes(batching: Batching) -> list[int]:
     sizes = list(batching.sizes)
     if batching.batch_size is not None:
         sizes = [min(size, batching.batch_size) for size in sizes]
-    if batching.batch_duration_us is not None:
-        bins = batching.bins_us or ()
-        efforts = [effective_one(border, batching.quadratic_duration_us) for border in bins]
-        limits = [batching.batch_duration_us // effort for effort in efforts]
+    effort = Effort.of(batching)
+    if effort.limit is not None and not batching.packed:
+        limits = [effort.limit // effort.one(border) for border in batching.bins or ()]
         sizes = [max(1, min(size, most)) for size, most in zip(sizes, limits, strict=True)]
     return sizes
 
 
-def bins_by_length(length_us: NDArray[np.int64], bins_us: Sequence[int]) -> NDArray[np.int64]:
+def bins_by_length(length: NDArray[np.int64], bins: Sequence[int]) -> NDArray[np.int64]:
     """First bin whose inclusive border is not below the length; the number of bins above all.
 
     Examples
@@ -157,28 +163,28 @@ def bins_by_length(length_us: NDArray[np.int64], bins_us: Sequence[int]) -> NDAr
     >>> bins_by_length(np.array([3, 5, 6, 10]), [5, 9]).tolist()
     [0, 0, 1, 2]
     """
-    return np.searchsorted(np.array(bins_us, dtype=np.int64), length_us, side="left")
+    return np.searchsorted(np.array(bins, dtype=np.int64), length, side="left")
 
 
 def bins_in_2d(
-    length_us: NDArray[np.int64],
+    length: NDArray[np.int64],
     tokens: NDArray[np.int64],
-    bins_us: Sequence[int],
+    bins_length: Sequence[int],
     bins_tokens: Sequence[int],
     *,
     strict: bool,
 ) -> NDArray[np.int64]:
-    """Bin of each sample among bins of length and tokens, `NO_BIN` where none takes it.
+    """Bin of each sample among bins of two lengths, `NO_BIN` where none takes it.
 
-    Strict: among the bins of the first border of length that is not below the sample's, the first
-    that takes its tokens. Lenient: the first bin of all that takes both.
+    Strict: among the bins of the first border of the first length that is not below the sample's,
+    the first that takes its second length. Lenient: the first bin of all that takes both.
 
     Parameters
     ----------
-    length_us, tokens
-        The samples, shape (M,).
-    bins_us, bins_tokens
-        The bins, ascending by length and then by tokens.
+    length, tokens
+        Both lengths of the samples (µs and tokens, or tokens both), shape (M,).
+    bins_length, bins_tokens
+        The bins, ascending by the first length and then by the second.
     strict
         Which of the two rules.
 
@@ -189,12 +195,12 @@ def bins_in_2d(
     >>> bins_in_2d(*item, *bins, strict=True), bins_in_2d(*item, *bins, strict=False)
     (array([-1]), array([2]))
     """
-    borders, first = np.unique(np.array(bins_us, dtype=np.int64), return_index=True)
-    last = np.append(first[1:], len(bins_us))
+    borders, first = np.unique(np.array(bins_length, dtype=np.int64), return_index=True)
+    last = np.append(first[1:], len(bins_length))
     group_of = np.repeat(np.arange(len(borders)), last - first)
     places = group_of * _TOKEN_RADIX + np.array(bins_tokens, dtype=np.int64)
-    out = np.full(len(length_us), NO_BIN, dtype=np.int64)
-    group = np.searchsorted(borders, length_us, side="left")
+    out = np.full(len(length), NO_BIN, dtype=np.int64)
+    group = np.searchsorted(borders, length, side="left")
     left = np.flatnonzero(group < len(borders))
     group = group[left]
     while len(left):
@@ -211,7 +217,7 @@ def bins_in_2d(
 
 
 def successors(
-    bins_us: Sequence[int], bins_tokens: Sequence[int], sizes: Sequence[int]
+    bins_length: Sequence[int], bins_tokens: Sequence[int], sizes: Sequence[int]
 ) -> list[int | None]:
     """Return where the rest of each bin goes: the first later bin that takes all that it takes.
 
@@ -222,13 +228,13 @@ def successors(
     >>> successors([10, 10, 20, 20], [5, 10, 7, 12], [8, 6, 4, 2])
     [1, 3, 3, None]
     """
-    count = len(bins_us)
+    count = len(bins_length)
     return [
         next(
             (
                 later
                 for later in range(place + 1, count)
-                if bins_us[later] >= bins_us[place]
+                if bins_length[later] >= bins_length[place]
                 and bins_tokens[later] >= bins_tokens[place]
                 and sizes[later] <= sizes[place]
             ),

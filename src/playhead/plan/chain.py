@@ -33,6 +33,10 @@ _MOST_FURTHER_DRAWS = 1 << 24
 _STEPS_AHEAD = 8
 
 
+# Columns that nothing but the filters looks at.
+_ASKED_ONCE = {"verdict": None, "kind": None, "context": None, "answer": None}
+
+
 @dataclass(slots=True, eq=False)
 class Pool:
     """What a link deals out, and what was drawn and handed out to come here."""
@@ -112,7 +116,7 @@ def samples_of(source: Source, draws: Items, dropped: dict[str, int]) -> Items:
     shape = source.position.shape
     items = reshaped_by_key(draws, shape, source.roster.words, source.roster.seed)
     items = without(items, shape_questions(shape), dropped)
-    return items if items.verdict is None else replace(items, verdict=None)
+    return replace(items, **_ASKED_ONCE)
 
 
 def _empty_pool(source: Source) -> Pool:
@@ -177,7 +181,7 @@ def _further(source: Source, pool: Pool, link: int, need: int, batching: Batchin
     roster, per_step = source.roster, batching.micro_batches_per_step
     parts: list[Items] = []
     found, chunk = 0, need
-    if source.position.shape.window_us is not None:
+    if source.position.shape.in_parts:
         chunk += _STEPS_AHEAD * per_step
     before = pool.taken
     while found < need:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead.errors import PlanError, PositionError
-from playhead.plan.effort import longest_allowed
-from playhead.plan.explain import seconds, why_nothing
+from playhead.plan.effort import Effort
+from playhead.plan.explain import length_text, why_nothing
 from playhead.plan.filters import leaf_facts, with_exclusions
+from playhead.plan.items import needed_columns
 from playhead.plan.verdicts import side_column
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def check_blend(leaves: Sequence[LeafColumns], shape: Shape, batching: Batching)
     ------
     PlanError
         When there is no leaf, two have one key, no weight is positive, a leaf with a weight has no
-        row or no row that is kept, a finite pass has no row at all, `oversize` is `error` and a
-        sample is above the limit, or columns that an option looks at are missing.
+        row or no row that is kept, a finite pass has no row at all, a sample is above the limit and
+        `oversize` is `error` or samples are packed, columns that an option looks at are missing, or
+        texts are measured in seconds.
     """
     if not leaves:
         raise PlanError("the blend has no leaves", fix="Name at least one dataset")
@@ -53,7 +55,12 @@ def check_blend(leaves: Sequence[LeafColumns], shape: Shape, batching: Batching)
             )
     if not shape.finite and not any(leaf.weight for leaf in leaves):
         raise PlanError("every weight of the blend is 0", fix="Give one leaf a positive weight")
-    if batching.needs_tokens and shape.tokens is None:
+    if batching.in_tokens and not shape.multimodal:
+        raise PlanError(
+            "batches are made by tokens, and the samples are not measured in tokens",
+            fix="Set use_multimodal_sampling, or limit batches by batch_duration",
+        )
+    if batching.needs_tokens and not batching.in_tokens and shape.tokens is None:
         raise PlanError(
             "batches are made by tokens (2-D bins, or max_tps per bin), and none are counted",
             fix="Give a tokenizer, or bins of length alone",
@@ -71,6 +78,7 @@ def check_blend(leaves: Sequence[LeafColumns], shape: Shape, batching: Batching)
 
 def _check_leaf(leaf: LeafColumns, shape: Shape, batching: Batching) -> bool:
     """Whether any sample of a leaf is kept."""
+    _check_kind(leaf, shape, batching)
     _check_sides(leaf, shape, batching)
     _check_longest(leaf, shape, batching)
     kept = leaf_facts(leaf, shape, batching).accepted > 0
@@ -84,11 +92,35 @@ def _check_leaf(leaf: LeafColumns, shape: Shape, batching: Batching) -> bool:
     return kept
 
 
+def _check_kind(leaf: LeafColumns, shape: Shape, batching: Batching) -> None:
+    """Refuse what cannot be measured: audio in tokens, or texts in tokens or in seconds."""
+    if shape.multimodal and leaf.kind == "cut" and shape.audio_tokens is None:
+        raise PlanError(
+            f"leaf {leaf.name!r} has audio, and nothing says how many tokens that takes",
+            where=leaf.key,
+            fix="Set token_equivalent_duration or audio_token_estimator",
+        )
+    if shape.multimodal and leaf.kind != "cut" and shape.tokens is None:
+        raise PlanError(
+            f"leaf {leaf.name!r} has texts, and nothing counts their tokens",
+            where=leaf.key,
+            fix="Give a tokenizer",
+        )
+    seconds = not batching.in_tokens and (batching.limit is not None or batching.sizes)
+    if seconds and leaf.kind != "cut" and bool((leaf.duration_us <= 0).any()):
+        raise PlanError(
+            f"leaf {leaf.name!r} has samples without audio, and batches are limited by the duration"
+            " of audio",
+            where=leaf.key,
+            fix="Set use_multimodal_sampling and batch_tokens instead of batch_duration",
+        )
+
+
 def _check_sides(leaf: LeafColumns, shape: Shape, batching: Batching) -> None:
     """Refuse a leaf whose side files do not hold what is asked of them."""
-    asked: list[tuple[str | None, str]] = []
-    if batching.needs_tokens or shape.min_tps is not None or shape.max_tps is not None:
-        asked.append((shape.tokens, "tokens"))
+    asked: list[tuple[str | None, str]] = [
+        (shape.tokens, name) for name in needed_columns(shape, [batching])
+    ]
     if shape.max_cer is not None:
         asked.append((shape.fields, "cer"))
     if shape.min_similarity is not None:
@@ -108,15 +140,22 @@ def _check_sides(leaf: LeafColumns, shape: Shape, batching: Batching) -> None:
 
 
 def _check_longest(leaf: LeafColumns, shape: Shape, batching: Batching) -> None:
-    longest = longest_allowed(batching)
-    if batching.oversize != "error" or longest is None:
+    longest = Effort.of(batching).longest
+    strict = batching.oversize == "error" or (batching.packed and batching.oversize != "drop")
+    if not strict or longest is None:
         return
-    facts = leaf_facts(leaf, shape)
-    if facts.longest_us <= longest:
+    facts = leaf_facts(leaf, shape, in_tokens=batching.in_tokens)
+    if facts.longest <= longest:
         return
+    limit, most = (
+        ("batch_tokens", "max_tokens (of cuts, max_duration)")
+        if batching.in_tokens
+        else ("batch_duration", "max_duration")
+    )
     raise PlanError(
-        f"the longest sample of leaf {leaf.name!r}, {seconds(facts.longest_us)}, is above the"
-        f" batch limit, which allows {seconds(longest)}",
+        f"the longest sample of leaf {leaf.name!r}, {length_text(facts.longest, batching)}, is"
+        f" above the batch limit, which allows {length_text(longest, batching)}",
         where=f"row {facts.longest_row}",
-        fix="Raise batch_duration, lower max_duration, or set oversize to alone or drop",
+        fix=f"Raise {limit}, lower {most}, or set oversize to "
+        + ("drop" if batching.packed else "alone or drop"),
     )

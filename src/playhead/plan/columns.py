@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -11,9 +12,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Kind", "LeafColumns"]
+__all__ = ["Kind", "KindCode", "LeafColumns"]
 
 Kind = Literal["cut", "text", "conversation"]
+
+
+class KindCode(IntEnum):
+    """What a sample is, as a number."""
+
+    CUT = 0
+    """Audio, with or without text."""
+    TEXT = 1
+    """Text alone."""
+    CONVERSATION = 2
+    """Turns, of which any may be audio."""
+    LONG_TEXT = 3
+    """Text that may be cut into windows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,6 +80,13 @@ class LeafColumns:
     def num_rows(self) -> int:
         """How many rows the leaf has now."""
         return len(self.duration_us)
+
+    @property
+    def code(self) -> KindCode:
+        """What its rows are, as a number."""
+        if self.kind == "text":
+            return KindCode.LONG_TEXT if self.windows else KindCode.TEXT
+        return KindCode.CUT if self.kind == "cut" else KindCode.CONVERSATION
 
     def digest(self, rows: int) -> str:
         """`fingerprint` of the first rows, computed once per number of rows."""

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-
-from playhead.plan.effort import effective, effective_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["RunningCut", "cut_by_class", "cut_evenly", "cut_fixed", "shrink", "split"]
+    from playhead.plan.effort import Effort
+
+__all__ = [
+    "Costs",
+    "Cut",
+    "PackedCosts",
+    "PaddedCosts",
+    "RunningCut",
+    "cut_by_class",
+    "cut_evenly",
+    "cut_fixed",
+    "shrink",
+    "split",
+]
 
 _NEARLY = 1.0 - 2.0**-40
+
+
+class Cut(NamedTuple):
+    """Samples cut into batches."""
+
+    order: NDArray[np.int64]
+    """Numbers of the samples, batch after batch."""
+    starts: list[int]
+    """Where each batch begins in it."""
 
 
 def cut_by_class(
@@ -153,9 +174,7 @@ def cut_fixed(ends: Sequence[int], sizes: Sequence[int]) -> list[int]:
     return starts
 
 
-def shrink(
-    cut: Callable[[int], list[int]], starts: list[int], limit: int, batches: int, attempts: int
-) -> list[int]:
+def shrink(cut: Callable[[int], Cut], best: Cut, limit: int, batches: int, attempts: int) -> Cut:
     """Return the cut with the most batches up to a number, at the limit or a lower one.
 
     Lowering the limit a little spreads over all batches what it costs to make their number a
@@ -164,18 +183,17 @@ def shrink(
     Parameters
     ----------
     cut
-        Gives the starts of batches under a limit (µs); a lower limit hardly ever gives fewer.
-    starts
+        Cuts under a limit; a lower limit hardly ever gives fewer batches.
+    best
         The cut at the limit itself.
     limit
-        The limit that must not be exceeded (µs).
+        The limit that must not be exceeded.
     batches
         How many batches are wanted; not fewer than the limit itself gives.
     attempts
         How many cuts are tried at most.
     """
-    best = starts
-    low, high, many = 0, limit, len(starts)
+    low, high, many = 0, limit, len(best.starts)
     for attempt in range(attempts):
         if many == batches or high - low < 2:
             break
@@ -183,35 +201,75 @@ def shrink(
         guess = high * many // batches if attempt % 2 == 0 else (low + high) // 2
         guess = min(max(guess, low + 1), high - 1)
         found = cut(guess)
-        if len(found) > batches:
+        if len(found.starts) > batches:
             low = guess
         else:
-            best, high, many = found, guess, len(found)
+            best, high, many = found, guess, len(found.starts)
     return best
 
 
-def split(
-    starts: list[int], length_us: NDArray[np.int64], quadratic_us: int | None, batches: int
-) -> list[int]:
+class Costs(Protocol):
+    """What batches cost, as slices of an order."""
+
+    def one(self, start: int, end: int) -> int:
+        """Return what one batch costs."""
+        ...
+
+    def many(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what all batches cost, by where they begin, shape (K,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedCosts:
+    """Samples times the longest effective length."""
+
+    length: NDArray[np.int64]
+    """Lengths of the samples in the order that is cut, shape (M,)."""
+    effort: Effort
+    """What they count."""
+
+    def one(self, start: int, end: int) -> int:
+        """Return what one batch costs."""
+        return (end - start) * self.effort.one(int(self.length[start:end].max()))
+
+    def many(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what all batches cost, by where they begin, shape (K,)."""
+        size = np.diff(first, append=np.int64(len(self.length)))
+        return size * self.effort(np.maximum.reduceat(self.length, first))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCosts:
+    """The sum of what samples count."""
+
+    cost: NDArray[np.int64]
+    """What each counts, in the order that is cut, shape (M,)."""
+
+    def one(self, start: int, end: int) -> int:
+        """Return what one batch costs."""
+        return int(self.cost[start:end].sum())
+
+    def many(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what all batches cost, by where they begin, shape (K,)."""
+        return np.add.reduceat(self.cost, first)
+
+
+def split(starts: list[int], samples: int, costs: Costs, batches: int) -> list[int]:
     """Halve the costliest batch of two samples or more until there are so many batches.
 
     Parameters
     ----------
     starts
         Where batches begin.
-    length_us
-        Lengths (µs) of the samples in the order that is cut, shape (M,); at least `batches` many.
-    quadratic_us
-        Length that counts double.
+    samples
+        How many samples are cut; at least `batches` many.
+    costs
+        What batches cost.
     batches
         How many batches are wanted.
     """
-
-    def entry(start: int, end: int) -> tuple[int, int, int]:
-        longest = int(length_us[start:end].max())
-        return -(end - start) * effective_one(longest, quadratic_us), start, end
-
-    heap = [entry(*ends) for ends in _costliest(starts, length_us, quadratic_us, batches)]
+    heap = [(-costs.one(*ends), *ends) for ends in _costliest(starts, samples, costs, batches)]
     heapq.heapify(heap)
     found = list(starts)
     while len(found) < batches:
@@ -220,22 +278,21 @@ def split(
         found.append(middle)
         for part in ((start, middle), (middle, end)):
             if part[1] - part[0] > 1:
-                heapq.heappush(heap, entry(*part))
+                heapq.heappush(heap, (-costs.one(*part), *part))
     return sorted(found)
 
 
 def _costliest(
-    starts: list[int], length_us: NDArray[np.int64], quadratic_us: int | None, batches: int
+    starts: list[int], samples: int, costs: Costs, batches: int
 ) -> list[tuple[int, int]]:
     """Return where the batches that halving can come to begin and end, and perhaps a few more."""
     first = np.array(starts, dtype=np.int64)
-    size = np.diff(first, append=np.int64(len(length_us)))
+    size = np.diff(first, append=np.int64(samples))
     many = np.flatnonzero(size > 1)
     halvings = batches - len(starts)
     if 0 < halvings < len(many):
-        longest = np.maximum.reduceat(length_us, first)[many]
-        cost = size[many].astype(np.float64) * effective(longest, quadratic_us)
+        cost = costs.many(first)[many].astype(np.float64)
         least = np.partition(cost, len(many) - halvings)[len(many) - halvings]
-        # Costs in floats are off by less than this: none that belongs here is left out.
+        # Costs of very long samples are off by less than this: none that belongs here is left out.
         many = many[cost >= least * _NEARLY]
     return list(zip(first[many].tolist(), (first + size)[many].tolist(), strict=True))

@@ -11,6 +11,9 @@ import numpy as np
 from playhead.plan.bins import batch_sizes, bins_by_length, cut_2d, successors
 from playhead.plan.classes import class_by_bins, class_by_mass, set_apart
 from playhead.plan.cut import (
+    Cut,
+    PackedCosts,
+    PaddedCosts,
     RunningCut,
     cut_by_class,
     cut_evenly,
@@ -18,9 +21,10 @@ from playhead.plan.cut import (
     shrink,
     split,
 )
-from playhead.plan.effort import effective, effective_one, longest_allowed
+from playhead.plan.effort import SHORTEST_US, Effort
 from playhead.plan.items import Items
 from playhead.plan.keyed import Purpose, key, stream
+from playhead.plan.packing import Caps, pack
 from playhead.plan.permute import ranges
 from playhead.plan.refusals import batching_questions, bins_of, without
 from playhead.plan.steps import deal_in_order, deal_keyed
@@ -37,6 +41,9 @@ __all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal"]
 # A cut by class costs next to nothing; a running one as much as all the rest of a window's plan.
 _MANY_CUTS = 14
 _FEW_CUTS = 4
+_VERY_FEW_CUTS = 2
+# Above it lengths count the same where packed batches of like samples are put together.
+_LONG = 1 << 19
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,14 +141,14 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
     dropped: dict[str, int] = {}
     pool = without(pool, batching_questions(batching), dropped)
     per_step = batching.micro_batches_per_step
-    order, starts, recut = _cut(pool, batching, link)
-    wanted = -(-max(len(starts), 1) // per_step) * per_step
+    cut, recut = _cut(pool, batching, link)
+    wanted = -(-max(len(cut.starts), 1) // per_step) * per_step
     missing = len(pool) < wanted
     if missing:
         pool = Items.joined([pool, fill(wanted - len(pool), batching)])
         if len(pool) > wanted:
-            order, starts, recut = _cut(pool, batching, link)
-            wanted = -(-len(starts) // per_step) * per_step
+            cut, recut = _cut(pool, batching, link)
+            wanted = -(-len(cut.starts) // per_step) * per_step
             missing = len(pool) < wanted
     num_real = len(pool)
     if missing:
@@ -150,16 +157,16 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
         kept = len(pool) // per_step * per_step
         if kept < len(pool):
             dropped["drop_last"] = len(pool) - kept
-        order = _order(len(pool), None, link)[:kept]
-        starts = list(range(kept))
-    elif len(starts) < wanted:
-        starts = recut(wanted)
-        if len(starts) < wanted:
-            lengths = pool.length[order]
-            starts = split(starts, lengths, batching.quadratic_duration_us, wanted)
-    first = np.array(starts, dtype=np.int64)
+        cut = Cut(_order(len(pool), None, link)[:kept], list(range(kept)))
+    elif len(cut.starts) < wanted:
+        cut = recut(wanted)
+        if len(cut.starts) < wanted:
+            costs = _costs(pool, cut.order, batching)
+            cut = cut._replace(starts=split(cut.starts, len(cut.order), costs, wanted))
+    order = cut.order
+    first = np.array(cut.starts, dtype=np.int64)
     size = np.diff(first, append=np.int64(len(order)))
-    sequence = _sequence(pool.length[order], order, first, batching, link)
+    sequence = _sequence(pool, order, first, batching, link)
     return Dealt(
         items=pool,
         num_real=num_real,
@@ -173,7 +180,7 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
 
 def count_batches(pool: Items, batching: Batching, link: LinkKey) -> int:
     """How many batches a pool makes at the limit itself."""
-    return len(_cut(without(pool, batching_questions(batching), {}), batching, link)[1])
+    return len(_cut(without(pool, batching_questions(batching), {}), batching, link)[0].starts)
 
 
 def _order(count: int, classes: NDArray[np.uint16] | None, link: LinkKey) -> NDArray[np.int64]:
@@ -189,60 +196,104 @@ def _order(count: int, classes: NDArray[np.uint16] | None, link: LinkKey) -> NDA
     return order
 
 
-def _cut(
-    pool: Items, batching: Batching, link: LinkKey
-) -> tuple[NDArray[np.int64], list[int], Callable[[int], list[int]]]:
-    """Return the order that is cut, the starts of batches, and a way to cut more batches."""
-    limit, most = batching.batch_duration_us, batching.max_samples
+def _cut(pool: Items, batching: Batching, link: LinkKey) -> tuple[Cut, Callable[[int], Cut]]:
+    """Cut a pool at the limit itself; return with it a way to cut so many batches, or fewer."""
     if not len(pool):
-        return np.arange(0), [], lambda _: []
+        nothing = Cut(np.arange(0), [])
+        return nothing, lambda _: nothing
+    if batching.packed:
+        return _cut_packed(pool, batching, link)
     if batching.bucketing and batching.sizes:
-        order, starts = _cut_sizes(pool, batching, link)
-        return order, starts, lambda _: starts
+        fixed = _cut_sizes(pool, batching, link)
+        return fixed, lambda _: fixed
+    limit, most = Effort.of(batching).limit, batching.max_samples
+    if limit is None:
+        classes = _classes(pool, batching) if batching.bucketing else None
+        order = _order(len(pool), classes, link)
+        whole = Cut(order, list(range(0, len(order), most)))
+        return whole, lambda wanted: Cut(order, cut_evenly(len(order), wanted))
     if batching.bucketing:
-        order, ends, efforts = _by_class(pool, batching, link)
-        if limit is not None:
-            by_class = partial(cut_by_class, ends, efforts, max_samples=most)
-            starts = by_class(limit)
-            return order, starts, partial(shrink, by_class, starts, limit, attempts=_MANY_CUTS)
+        order, cutting = _by_class(pool, batching, link)
+        attempts = _MANY_CUTS
     else:
         order = _order(len(pool), None, link)
-        if limit is not None:
-            effort = effective(pool.length[order], batching.quadratic_duration_us)
-            running = RunningCut(effort, limit, most)
-            starts = running(limit)
-            return order, starts, partial(shrink, running, starts, limit, attempts=_FEW_CUTS)
-    return order, list(range(0, len(order), most)), partial(cut_evenly, len(order))
+        effort = Effort.of(batching)(_lengths(pool, batching)[order])
+        cutting = RunningCut(effort, limit, most)
+        attempts = _FEW_CUTS
+
+    def at(limit: int) -> Cut:
+        return Cut(order, cutting(limit))
+
+    whole = at(limit)
+    return whole, lambda wanted: shrink(at, whole, limit, wanted, attempts)
+
+
+def _lengths(pool: Items, batching: Batching) -> NDArray[np.int64]:
+    return pool.lengths(in_tokens=batching.in_tokens)
+
+
+def _costs(pool: Items, order: NDArray[np.int64], batching: Batching) -> PaddedCosts | PackedCosts:
+    lengths, effort = _lengths(pool, batching)[order], Effort.of(batching)
+    return PackedCosts(effort(lengths)) if batching.packed else PaddedCosts(lengths, effort)
+
+
+def _classes(pool: Items, batching: Batching) -> NDArray[np.uint16]:
+    lengths = _lengths(pool, batching)
+    if batching.bins is not None:
+        classes = class_by_bins(lengths, batching.bins)
+    else:
+        # A token weighs what the shortest length does: 10 ms.
+        weights = lengths * SHORTEST_US if batching.in_tokens else lengths
+        classes = class_by_mass(weights, batching.num_classes)
+    return set_apart(classes, lengths, Effort.of(batching).longest)
 
 
 def _by_class(
     pool: Items, batching: Batching, link: LinkKey
-) -> tuple[NDArray[np.int64], list[int], list[int]]:
-    if batching.bins_us is not None:
-        classes = class_by_bins(pool.length, batching.bins_us)
-    else:
-        classes = class_by_mass(pool.length, batching.num_classes)
-    classes = set_apart(classes, pool.length, longest_allowed(batching))
+) -> tuple[NDArray[np.int64], Callable[[int], list[int]]]:
+    """Samples class after class, and a way to slice them."""
+    classes = _classes(pool, batching)
     order = _order(len(pool), classes, link)
     counts = np.bincount(classes)
     ends = np.cumsum(counts)[counts > 0]
-    longest = np.maximum.reduceat(pool.length[order], ends - counts[counts > 0])
-    efforts = [effective_one(length, batching.quadratic_duration_us) for length in longest.tolist()]
-    return order, ends.tolist(), efforts
+    longest = np.maximum.reduceat(_lengths(pool, batching)[order], ends - counts[counts > 0])
+    efforts = list(map(Effort.of(batching).one, longest.tolist()))
+    most = batching.max_samples
+    return order, partial(cut_by_class, ends.tolist(), efforts, max_samples=most)
 
 
-def _cut_sizes(
-    pool: Items, batching: Batching, link: LinkKey
-) -> tuple[NDArray[np.int64], list[int]]:
-    bins, sizes = batching.bins_us or (), batch_sizes(batching)
+def _cut_sizes(pool: Items, batching: Batching, link: LinkKey) -> Cut:
+    bins, sizes = batching.bins or (), batch_sizes(batching)
     in_2d = batching.bins_tokens
-    found = bins_by_length(pool.length, bins) if in_2d is None else bins_of(pool, batching)
+    found = (
+        bins_by_length(_lengths(pool, batching), bins) if in_2d is None else bins_of(pool, batching)
+    )
     classes = found.astype(np.uint16)
     order = _order(len(pool), classes, link)
     counts = np.bincount(classes, minlength=len(bins))
     if in_2d is None:
-        return order, cut_fixed(np.cumsum(counts).tolist(), sizes)
-    return cut_2d(order, counts.tolist(), sizes, successors(bins, in_2d, sizes))
+        return Cut(order, cut_fixed(np.cumsum(counts).tolist(), sizes))
+    return Cut(*cut_2d(order, counts.tolist(), sizes, successors(bins, in_2d, sizes)))
+
+
+def _cut_packed(pool: Items, batching: Batching, link: LinkKey) -> tuple[Cut, Callable[[int], Cut]]:
+    effort = Effort.of(batching)
+    limit = effort.limit
+    assert limit is not None
+    order = _order(len(pool), None, link)
+    cost = effort(_lengths(pool, batching)[order])
+    longest = int(cost.max())
+    caps = Caps(borders=[limit], sizes=[batching.max_samples])
+    if batching.sizes:
+        borders = [effort.one(border) for border in batching.bins or ()]
+        caps = Caps(borders=borders, sizes=batch_sizes(batching))
+
+    def at(limit: int) -> Cut:
+        packed, starts = pack(cost, max(limit, longest), caps)
+        return Cut(order[packed], starts)
+
+    whole = at(limit)
+    return whole, lambda wanted: shrink(at, whole, limit, wanted, _VERY_FEW_CUTS)
 
 
 def _repeats(pool: Items, need: int, link: LinkKey) -> Items:
@@ -253,18 +304,23 @@ def _repeats(pool: Items, need: int, link: LinkKey) -> Items:
 
 
 def _sequence(
-    length_us: NDArray[np.int64],
+    pool: Items,
     order: NDArray[np.int64],
     first: NDArray[np.int64],
     batching: Batching,
     link: LinkKey,
 ) -> NDArray[np.int64]:
-    """Return the order in which batches are handed out; lengths are in the order of `order`."""
-    if not len(first) or (not link.shuffle and not batching.bucketing):
+    """Return the order in which batches are handed out."""
+    in_order = not link.shuffle and (batching.packed or not batching.bucketing)
+    if not len(first) or in_order:
         return np.arange(len(first))
-    longest = np.maximum.reduceat(length_us, first)
-    effort = effective(longest, batching.quadratic_duration_us)
-    cost = effort * np.diff(first, append=np.int64(len(order)))
+    lengths = _lengths(pool, batching)[order]
+    cost = _costs(pool, order, batching).many(first)
+    if batching.packed:
+        # The sums are alike; what attention makes of them, is not.
+        effort = np.add.reduceat(np.minimum(lengths, _LONG) ** 2, first)
+    else:
+        effort = Effort.of(batching)(np.maximum.reduceat(lengths, first))
     per_step = batching.micro_batches_per_step
     if not link.shuffle:
         return deal_in_order(effort, cost, per_step, np.minimum.reduceat(order, first))

@@ -38,16 +38,6 @@ class Source:
     """Columns of each leaf of the roster; None where a leaf is not drawn from."""
 
     @property
-    def needs_tokens(self) -> bool:
-        """Whether a filter of the window, or a link of it, looks at tokens."""
-        shape = self.position.shape
-        return (
-            shape.min_tps is not None
-            or shape.max_tps is not None
-            or any(link.batching.needs_tokens for link in self.position.chain)
-        )
-
-    @property
     def has_slices(self) -> bool:
         """Whether a pass of any leaf is over slices of its shards."""
         return any(

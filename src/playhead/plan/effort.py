@@ -1,7 +1,8 @@
-"""What a sample counts in a batch: its length, plus a quadratic part, in whole microseconds."""
+"""What a sample counts in a batch: its length, plus a quadratic part, in whole numbers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,73 +12,128 @@ if TYPE_CHECKING:
 
     from playhead.plan.batching import Batching
 
-__all__ = ["SHORTEST_US", "effective", "effective_one", "longest_allowed", "longest_within"]
+__all__ = ["SHORTEST_US", "Effort", "effective", "effective_one"]
 
 SHORTEST_US = 10_000
 """What a sample counts at least (µs), so that no limit allows endlessly many of length zero."""
 
-# Up to here (µs, 50 minutes) a square fits 63 bits.
+_SHORTEST_TOKENS = 1
+# Up to here (µs, 50 minutes; or tokens) a square fits 63 bits.
 _LONGEST_EXACT = 3_000_000_000
 _ROUNDED_UP = 1.0 + 2.0**-50
+# Above it a sample of tokens is above every limit, and its square still fits.
+_MOST_TOKENS = 1 << 30
 
 
-def effective(length_us: NDArray[np.int64], quadratic_us: int | None) -> NDArray[np.int64]:
-    """Effective lengths l + ⌈l² / q⌉ (µs), never below the exact ones.
+def effective(
+    length: NDArray[np.int64], quadratic: int | None, shortest: int = SHORTEST_US
+) -> NDArray[np.int64]:
+    """Effective lengths l + ⌈l² / q⌉, never below the exact ones.
 
     Parameters
     ----------
-    length_us
-        Lengths, shape (K,).
-    quadratic_us
+    length
+        Lengths (µs, or tokens), shape (K,).
+    quadratic
         Length that counts double, q; None counts every length once.
+    shortest
+        What a length counts at least.
     """
-    length = np.maximum(length_us, SHORTEST_US)
-    if quadratic_us is None:
+    length = np.maximum(length, shortest)
+    if quadratic is None:
         return length
     exact = np.minimum(length, _LONGEST_EXACT)
-    squared = (exact * exact + (quadratic_us - 1)) // quadratic_us
+    squared = (exact * exact + (quadratic - 1)) // quadratic
     if len(length) and int(length.max()) > _LONGEST_EXACT:
         wide = length.astype(np.float64)
-        rough = np.ceil(wide * wide / float(quadratic_us) * _ROUNDED_UP)
+        rough = np.ceil(wide * wide / float(quadratic) * _ROUNDED_UP)
         rough = np.minimum(rough, float(1 << 62))
         squared = np.where(length > _LONGEST_EXACT, rough.astype(np.int64), squared)
     return length + squared
 
 
-def effective_one(length_us: int, quadratic_us: int | None) -> int:
-    """Return the effective length of one sample (µs), exact at any length.
+def effective_one(length: int, quadratic: int | None, shortest: int = SHORTEST_US) -> int:
+    """Return the effective length of one sample, exact at any length.
 
     Examples
     --------
     >>> effective_one(30_000_000, 30_000_000)
     60000000
     """
-    length = max(length_us, SHORTEST_US)
-    if quadratic_us is None:
+    length = max(length, shortest)
+    if quadratic is None:
         return length
-    return length - (-(length * length) // quadratic_us)
+    return length - (-(length * length) // quadratic)
 
 
-def longest_within(limit_us: int, quadratic_us: int | None) -> int:
-    """Return the longest length whose effective length is within a limit (µs); 0 where none is.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """What samples count in a batch: effective lengths, and the limit in the same unit.
+
+    The unit is a µs or a token. Where tokens count quadratically in batches that are padded, it is
+    the q-th part of a token, in which l + l² / q is a whole number: a batch that reaches the limit
+    exactly is allowed, whatever the fractions are. What is packed counts in whole tokens, rounded
+    up.
 
     Examples
     --------
-    >>> longest_within(60_000_000, 30_000_000)
-    30000000
+    >>> from playhead.plan.batching import Batching
+    >>> effort = Effort.of(Batching(in_tokens=True, batch_tokens=4, quadratic_tokens=3))
+    >>> effort(np.array([1])) * 3, effort.limit
+    (array([12]), 12)
+    >>> effort.longest
+    2
     """
-    low, high = 0, limit_us + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if effective_one(middle, quadratic_us) <= limit_us:
-            low = middle
-        else:
-            high = middle
-    return low
 
+    quadratic: int | None
+    """Length that counts double (µs, or tokens)."""
+    limit: int | None
+    """The limit of a batch, in units; None where nothing limits it."""
+    shortest: int
+    """What a length counts at least (µs, or tokens)."""
+    exact: bool = False
+    """Whether the unit is the q-th part of a token."""
 
-def longest_allowed(batching: Batching) -> int | None:
-    """Return the longest length (µs) that the limit allows; None where nothing limits it."""
-    if batching.batch_duration_us is None:
-        return None
-    return longest_within(batching.batch_duration_us, batching.quadratic_duration_us)
+    @classmethod
+    def of(cls, batching: Batching) -> Effort:
+        """Return what samples count in the batches of a batching."""
+        limit, quadratic = batching.limit, batching.quadratic
+        if not batching.in_tokens:
+            return cls(quadratic=quadratic, limit=limit, shortest=SHORTEST_US)
+        exact = quadratic is not None and limit is not None and not batching.packed
+        if exact:
+            limit = (limit or 0) * (quadratic or 0)
+        return cls(quadratic=quadratic, limit=limit, shortest=_SHORTEST_TOKENS, exact=exact)
+
+    def __call__(self, length: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Effective lengths in units, shape (K,); never below the exact ones."""
+        if not self.exact:
+            return effective(length, self.quadratic, self.shortest)
+        length = np.clip(length, self.shortest, _MOST_TOKENS)
+        return length * ((self.quadratic or 0) + length)
+
+    def one(self, length: int) -> int:
+        """Return the effective length of one sample in units."""
+        if not self.exact:
+            return effective_one(length, self.quadratic, self.shortest)
+        length = min(max(length, self.shortest), _MOST_TOKENS)
+        return length * ((self.quadratic or 0) + length)
+
+    @property
+    def longest(self) -> int | None:
+        """The longest length (µs, or tokens) that the limit allows; None where nothing limits it.
+
+        It is -1 where not even the shortest is allowed.
+        """
+        if self.limit is None:
+            return None
+        if self.one(0) > self.limit:
+            return -1
+        low, high = 0, min(self.limit, _MOST_TOKENS if self.exact else self.limit) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.one(middle) <= self.limit:
+                low = middle
+            else:
+                high = middle
+        return low

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.plan.effort import longest_allowed
-from playhead.plan.items import Items
-from playhead.plan.refusals import batching_questions, shape_questions, without
-from playhead.plan.reshape import SPEEDS, reshaped
+from playhead.plan.columns import KindCode
+from playhead.plan.effort import Effort
+from playhead.plan.items import Items, needed_columns
+from playhead.plan.refusals import batching_questions, drops_oversize, shape_questions, without
+from playhead.plan.reshape import SPEEDS, measured, reshaped
 from playhead.plan.verdicts import newest_exclusion, side_column, verdicts
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ __all__ = [
 ]
 
 _CENTISECOND = 10_000
-# Longer rows count as 1,000 s in estimates, so that sums of squares stay within 64 bits.
-_LONGEST_CS = 100_000
+# Longer rows count as 1,000 s, or 100,000 tokens, in estimates: sums of squares fit 64 bits.
+_LONGEST = 100_000
 _BLOCK = 1 << 18
 # Rows that are cut into windows may give a hundred samples each.
 _BLOCK_OF_WINDOWS = 1 << 13
@@ -41,16 +42,16 @@ _BLOCK_OF_WINDOWS = 1 << 13
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeafFacts:
-    """Figures of the samples of a leaf that nothing refuses."""
+    """Figures of the samples of a leaf that nothing refuses, in µs or in tokens."""
 
     accepted: int
     """How many samples."""
-    total_cs: int
-    """Sum of their lengths (1/100 s)."""
-    squares_cs: int
-    """Sum of the squares of their lengths (1/100 s squared)."""
-    longest_us: int
-    """The longest length (µs); -1 where there is no sample."""
+    total: int
+    """Sum of their lengths (1/100 s, or tokens)."""
+    squares: int
+    """Sum of the squares of their lengths (1/100 s squared, or tokens squared)."""
+    longest: int
+    """The longest length (µs, or tokens); -1 where there is no sample."""
     longest_row: int
     """The first row of that length."""
     copies: int = 1
@@ -89,14 +90,20 @@ def refused_rows(leaf: LeafColumns, shape: Shape, batching: Batching) -> dict[st
 
 def refusals_of(leaf: LeafColumns, shape: Shape, batching: Batching) -> dict[str, int]:
     """`refused_rows`, with the exclusions that the shape has."""
-    facts = _all_facts(leaf, shape, batching)
+    facts = _all_facts(leaf, shape, batching, batching.in_tokens)
     return {
         reason: (2 * count + facts.copies) // (2 * facts.copies)
         for reason, count in facts.refused.items()
     }
 
 
-def leaf_facts(leaf: LeafColumns, shape: Shape, batching: Batching | None = None) -> LeafFacts:
+def leaf_facts(
+    leaf: LeafColumns,
+    shape: Shape,
+    batching: Batching | None = None,
+    *,
+    in_tokens: bool = False,
+) -> LeafFacts:
     """Figures of the samples of a leaf that are accepted; computed once each.
 
     Parameters
@@ -107,19 +114,23 @@ def leaf_facts(leaf: LeafColumns, shape: Shape, batching: Batching | None = None
         What becomes of its rows, and the filters.
     batching
         What else refuses samples; None asks the filters alone.
+    in_tokens
+        Whether lengths are in tokens.
     """
-    tokens = batching is not None and batching.needs_tokens
-    tokens |= shape.min_tps is not None or shape.max_tps is not None
-    if tokens or shape.reshapes or verdicts(leaf, shape) is not None:
-        return _all_facts(leaf, shape, batching)
+    looks = bool(needed_columns(shape, [] if batching is None else [batching]))
+    plain = leaf.kind == "cut" and not (looks or shape.multimodal or shape.reshapes)
+    if not plain or verdicts(leaf, shape) is not None:
+        return _all_facts(leaf, shape, batching, in_tokens)
     facts = _facts_between(leaf, shape.min_duration_us, shape.max_duration_us)
     cap = None if batching is None else _dropped_above(batching)
-    if cap is None or facts.longest_us <= cap:
+    if cap is None or facts.longest <= cap:
         return facts
     return _facts_between(leaf, shape.min_duration_us, cap)
 
 
-def leaf_items(leaf: LeafColumns, shape: Shape, *, tokens: bool) -> Iterator[Items]:
+def leaf_items(
+    leaf: LeafColumns, shape: Shape, batching: Batching | None, columns: Sequence[str] = ()
+) -> Iterator[Items]:
     """Return all samples of a leaf, block by block: once per speed where that is perturbed.
 
     Parameters
@@ -128,12 +139,15 @@ def leaf_items(leaf: LeafColumns, shape: Shape, *, tokens: bool) -> Iterator[Ite
         The leaf.
     shape
         What becomes of its rows; nothing is refused yet.
-    tokens
-        Whether the tokens of rows are needed.
+    batching
+        What they are cut with, if anything: it may need columns of tokens.
+    columns
+        Further columns of tokens that are needed.
     """
     judged = verdicts(leaf, shape)
-    counts = side_column(leaf, shape.tokens or "", "tokens") if tokens else None
-    block = _BLOCK if shape.window_us is None else _BLOCK_OF_WINDOWS
+    names = {*needed_columns(shape, [] if batching is None else [batching]), *columns}
+    counts = {name: side_column(leaf, shape.tokens or "", name) for name in sorted(names)}
+    block = _BLOCK_OF_WINDOWS if shape.in_parts else _BLOCK
     for begin in range(0, leaf.num_rows, block):
         some = slice(begin, min(begin + block, leaf.num_rows))
         rows = np.arange(some.start, some.stop)
@@ -142,37 +156,43 @@ def leaf_items(leaf: LeafColumns, shape: Shape, *, tokens: bool) -> Iterator[Ite
             pass_=np.zeros(len(rows), dtype=np.int64),
             row=rows,
             length=leaf.duration_us[some],
-            tokens=None if counts is None else counts[some].astype(np.int64),
             verdict=None if judged is None else judged[some],
+            kind=(
+                None if leaf.code == KindCode.CUT else np.full(len(rows), leaf.code, dtype=np.int8)
+            ),
         )
+        sides = {name: column[some].astype(np.int64) for name, column in counts.items()}
+        items = replace(items, **sides)
         for speed in SPEEDS if shape.perturb_speed else (None,):
             column = None if speed is None else np.full(len(rows), speed, dtype=np.int16)
-            yield reshaped(items, shape, column, None)
+            yield measured(reshaped(items, shape, column, None), shape)
 
 
-def _all_facts(leaf: LeafColumns, shape: Shape, batching: Batching | None) -> LeafFacts:
-    key = ("facts", shape, batching)
+def _all_facts(
+    leaf: LeafColumns, shape: Shape, batching: Batching | None, in_tokens: bool
+) -> LeafFacts:
+    key = ("facts", shape, batching, in_tokens)
     if key not in leaf.cache:
-        leaf.cache[key] = _counted(leaf, shape, batching)
+        leaf.cache[key] = _counted(leaf, shape, batching, in_tokens=in_tokens)
     return leaf.cache[key]
 
 
-def _counted(leaf: LeafColumns, shape: Shape, batching: Batching | None) -> LeafFacts:
+def _counted(
+    leaf: LeafColumns, shape: Shape, batching: Batching | None, *, in_tokens: bool
+) -> LeafFacts:
     questions = shape_questions(shape)
-    tokens = shape.min_tps is not None or shape.max_tps is not None
     if batching is not None:
         questions += batching_questions(batching)
-        tokens |= batching.needs_tokens
     refused = {reason: 0 for reason, _ in questions}
     sums = _Sums()
-    for items in leaf_items(leaf, shape, tokens=tokens):
+    for items in leaf_items(leaf, shape, batching):
         kept = without(items, questions, refused)
-        sums.add(kept.length, kept.row)
+        sums.add(kept.lengths(in_tokens=in_tokens), kept.row, unit=1 if in_tokens else _CENTISECOND)
     return LeafFacts(
         accepted=sums.accepted,
-        total_cs=sums.total,
-        squares_cs=sums.squares,
-        longest_us=sums.longest,
+        total=sums.total,
+        squares=sums.squares,
+        longest=sums.longest,
         longest_row=sums.longest_row,
         copies=len(SPEEDS) if shape.perturb_speed else 1,
         refused={reason: count for reason, count in refused.items() if count},
@@ -188,7 +208,11 @@ class _Sums:
     longest_row: int = -1
 
     def add(
-        self, lengths: NDArray[np.int64], rows: NDArray[np.int64] | None, first: int = 0
+        self,
+        lengths: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        first: int = 0,
+        unit: int = _CENTISECOND,
     ) -> None:
         """Add samples of these rows; None for rows that follow each other from `first` on."""
         if not len(lengths):
@@ -197,19 +221,19 @@ class _Sums:
         if int(lengths[top]) > self.longest:
             self.longest = int(lengths[top])
             self.longest_row = first + (top if rows is None else int(rows[top]))
-        centiseconds = np.minimum(lengths // _CENTISECOND, _LONGEST_CS)
-        self.accepted += len(centiseconds)
-        self.total += int(centiseconds.sum())
-        self.squares += int(np.dot(centiseconds, centiseconds))
+        units = np.minimum(lengths // unit, _LONGEST)
+        self.accepted += len(units)
+        self.total += int(units.sum())
+        self.squares += int(np.dot(units, units))
 
 
 def _dropped_above(batching: Batching) -> int | None:
     """Return the length (µs) above which batching drops samples."""
     caps: list[int] = []
-    if batching.sizes and batching.bins_us:
-        caps.append(batching.bins_us[-1])
-    longest = longest_allowed(batching)
-    if batching.oversize == "drop" and longest is not None:
+    if batching.sizes and batching.bins:
+        caps.append(batching.bins[-1])
+    longest = Effort.of(batching).longest
+    if drops_oversize(batching) and longest is not None:
         caps.append(longest)
     return min(caps, default=None)
 
@@ -236,8 +260,8 @@ def _facts_by_length(
         sums.add(lengths, rows, start)
     return LeafFacts(
         accepted=sums.accepted,
-        total_cs=sums.total,
-        squares_cs=sums.squares,
-        longest_us=sums.longest,
+        total=sums.total,
+        squares=sums.squares,
+        longest=sums.longest,
         longest_row=sums.longest_row,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +13,16 @@ from playhead.plan.permute import ranges
 from playhead.plan.verdicts import side_column, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from playhead.plan.batching import Batching
     from playhead.plan.columns import LeafColumns
     from playhead.plan.draw import Drawn, Source
+    from playhead.plan.settings import Shape
 
-__all__ = ["UNKNOWN_LENGTH", "Items", "draw_items", "interleaved"]
+__all__ = ["UNKNOWN_LENGTH", "Items", "draw_items", "interleaved", "needed_columns"]
 
 UNKNOWN_LENGTH = -1
 """The length of a row of a leaf that is gone; such a row is never dealt out."""
@@ -32,6 +35,12 @@ _DEFAULTS: dict[str, tuple[int, Any]] = {
     "span": (-1, np.int64),
     "tokens": (0, np.int64),
     "verdict": (0, np.uint8),
+    "kind": (0, np.int8),
+    "size": (0, np.int64),
+    "input": (0, np.int64),
+    "output": (0, np.int64),
+    "context": (0, np.int64),
+    "answer": (0, np.int64),
 }
 
 
@@ -59,24 +68,39 @@ class Items:
     """Tokens of the row; None where nothing looks at them."""
     verdict: NDArray[np.uint8] | None = None
     """What the filters of rows say; None where they accept all."""
+    kind: NDArray[np.int8] | None = None
+    """`KindCode` of each; None where all are cuts, or nothing asks any more."""
+    size: NDArray[np.int64] | None = None
+    """Length in tokens; None where nothing measures it."""
+    input: NDArray[np.int64] | None = None
+    """Tokens before the answer; None where nothing looks at them."""
+    output: NDArray[np.int64] | None = None
+    """Tokens of the answer; None where nothing looks at them."""
+    context: NDArray[np.int64] | None = None
+    """`input` with one token for each stretch of audio; None where nothing looks at it."""
+    answer: NDArray[np.int64] | None = None
+    """`output` with one token for each stretch of audio; None where nothing looks at it."""
 
     def __len__(self) -> int:
         return len(self.row)
 
     def chosen(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Items:
         """Return some of the samples, by number or mask."""
+        others = {name: getattr(self, name) for name in _DEFAULTS}
         return Items(
             leaf=self.leaf[which],
             pass_=self.pass_[which],
             row=self.row[which],
             length=self.length[which],
-            part=None if self.part is None else self.part[which],
-            speed=None if self.speed is None else self.speed[which],
-            start=None if self.start is None else self.start[which],
-            span=None if self.span is None else self.span[which],
-            tokens=None if self.tokens is None else self.tokens[which],
-            verdict=None if self.verdict is None else self.verdict[which],
+            **{name: column[which] for name, column in others.items() if column is not None},
         )
+
+    def lengths(self, *, in_tokens: bool) -> NDArray[np.int64]:
+        """Lengths that batches are made by, in tokens or µs, shape (M,)."""
+        if not in_tokens:
+            return self.length
+        assert self.size is not None
+        return self.size
 
     def with_lengths(self, length: NDArray[np.int64], **others: NDArray[Any]) -> Items:
         """Return the samples with other lengths, and other columns that go with them."""
@@ -119,9 +143,7 @@ def draw_items(source: Source, taken: NDArray[np.int64], counts: NDArray[np.int6
     """
     drawn = draw_rows(source, taken, counts)
     shape = source.position.shape
-
     rows = _RowsOf(source, drawn, counts)
-
     judged = any(
         leaf is not None and verdicts(leaf, shape) is not None
         for leaf, count in zip(source.columns, counts.tolist(), strict=True)
@@ -132,13 +154,50 @@ def draw_items(source: Source, taken: NDArray[np.int64], counts: NDArray[np.int6
         pass_=drawn.pass_,
         row=drawn.row,
         length=rows.read(lambda leaf: leaf.duration_us, UNKNOWN_LENGTH, np.int64),
-        tokens=(
-            rows.read(lambda leaf: side_column(leaf, shape.tokens or "", "tokens"), 0, np.int64)
-            if source.needs_tokens
-            else None
-        ),
         verdict=rows.read(lambda leaf: verdicts(leaf, shape), 0, np.uint8) if judged else None,
+        kind=_kinds(source, drawn, counts),
+        **{
+            name: rows.read(partial(_side, digest=shape.tokens or "", name=name), 0, np.int64)
+            for name in needed_columns(shape, (link.batching for link in source.position.chain))
+        },
     )
+
+
+def needed_columns(shape: Shape, batchings: Iterable[Batching]) -> list[str]:
+    """Columns of tokens that a window looks at, and what it is cut with.
+
+    Parameters
+    ----------
+    shape
+        What the window is drawn with.
+    batchings
+        What it is cut with, link by link.
+    """
+    batchings = list(batchings)
+    if not shape.multimodal:
+        asked = (shape.min_tps, shape.max_tps) != (None, None)
+        return ["tokens"] if asked or any(b.needs_tokens for b in batchings) else []
+    if shape.tokens is None:
+        return []
+    answers = any(batching.needs_answers for batching in batchings)
+    inputs = answers or not shape.total_length
+    ratios = (shape.min_tpt, shape.max_tpt) != (None, None)
+    return [
+        "tokens",
+        *(["input"] if inputs else []),
+        # A window of a text has less of the answer first.
+        *(["output"] if answers or (inputs and shape.text_window is not None) else []),
+        *(["context", "answer"] if ratios else []),
+    ]
+
+
+def _side(leaf: LeafColumns, digest: str, name: str) -> NDArray[Any]:
+    return side_column(leaf, digest, name)
+
+
+def _kinds(source: Source, drawn: Drawn, counts: NDArray[np.int64]) -> NDArray[np.int8] | None:
+    codes = np.array([0 if leaf is None else leaf.code for leaf in source.columns], dtype=np.int8)
+    return codes[drawn.leaf] if codes[counts > 0].any() else None
 
 
 @dataclass(frozen=True, slots=True)

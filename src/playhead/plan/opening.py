@@ -210,27 +210,27 @@ def default_draws(leaves: Sequence[LeafColumns], shape: Shape, batching: Batchin
         weight = float(drawn if shape.finite else leaf.weight)
         if not weight or not leaf.num_rows:
             continue
-        facts = leaf_facts(leaf, shape, asked)
+        facts = leaf_facts(leaf, shape, asked, in_tokens=batching.in_tokens)
         per_row = weight / (leaf.num_rows * facts.copies)
         total += weight
         rows += drawn
         accepted += per_row * facts.accepted
-        length += per_row * facts.total_cs
-        squares += per_row * facts.squares_cs
+        length += per_row * facts.total
+        squares += per_row * facts.squares
         if leaf.shard_bytes is not None:
             size += weight / drawn * float(int(leaf.shard_bytes.sum()))
     if not accepted:
         return 1
     per_batch = float(batching.max_samples)
-    mean = max(length / accepted, 1.0) * _US_PER_CS
-    if batching.batch_duration_us is not None:
-        quadratic = batching.quadratic_duration_us
+    unit = 1 if batching.in_tokens else _US_PER_CS
+    mean = max(length / accepted, 1.0) * unit
+    if batching.limit is not None:
         effort = mean
-        if quadratic is not None:
-            effort += squares / accepted * _US_PER_CS * _US_PER_CS / quadratic
-        per_batch = min(per_batch, max(batching.batch_duration_us / effort, 1.0))
-    if batching.sizes and batching.bins_us:
-        fitting = [s for b, s in zip(batching.bins_us, batching.sizes, strict=True) if b >= mean]
+        if batching.quadratic is not None:
+            effort += squares / accepted * unit * unit / batching.quadratic
+        per_batch = min(per_batch, max(batching.limit / effort, 1.0))
+    if batching.sizes and batching.bins:
+        fitting = [s for b, s in zip(batching.bins, batching.sizes, strict=True) if b >= mean]
         per_batch = min(per_batch, float(max(fitting, default=batching.sizes[-1])))
     per_step = batching.micro_batches_per_step * per_batch
     draws = min(_STEPS * per_step, float(_MOST_ITEMS)) * total / accepted

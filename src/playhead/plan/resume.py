@@ -93,9 +93,7 @@ def resume(
     taken, windows = _taken(position)
     lost = _lost(position, present, changed, taken)
     linking: list[str] = []
-    if batching.needs_tokens and position.shape.tokens is None:
-        # Nothing that the running window was drawn with looked at tokens.
-        position = replace(position, shape=replace(position.shape, tokens=shape.tokens))
+    position = _measured(position, shape, batching)
     linked = None if lost else _linked_without(position, leaves, present, batching, linking)
     if linked is None:
         lost = lost or _absent(position, present)
@@ -109,6 +107,29 @@ def resume(
         linked = replace(linked, leaves=entries)
     _note_next_window(linked, present, with_exclusions(shape, leaves), notes)
     return linked, (*notes, *linking)
+
+
+def _measured(position: Position, shape: Shape, batching: Batching) -> Position:
+    """Return the position with the tokens that a batching needs, where its window has none."""
+    drawn = position.shape
+    if batching.in_tokens and not drawn.multimodal:
+        if drawn.tokens is not None:
+            raise PositionError(
+                "the running window was drawn by durations and its tokens were counted for that;"
+                " batches cannot be made by tokens before it is over",
+                fix="Set use_multimodal_sampling to false until the next window",
+            )
+        # Nothing that the window was drawn with looked at tokens; its filters stay as they were.
+        drawn = replace(
+            drawn,
+            multimodal=True,
+            tokens=shape.tokens,
+            audio_tokens=shape.audio_tokens,
+            total_length=shape.total_length,
+        )
+    elif batching.needs_tokens and drawn.tokens is None:
+        drawn = replace(drawn, tokens=shape.tokens)
+    return replace(position, shape=drawn)
 
 
 def _check_exclusions(position: Position, leaves: Sequence[LeafColumns]) -> None:
@@ -234,7 +255,7 @@ def _what_is_lost(
     read = np.array(position.read or nothing, dtype=np.int64)
     unread = np.where(gone, taken, np.bincount(kept.leaf, minlength=len(taken))) - read
     # How many samples the rows of a lost leaf gave is not known where rows are cut into windows.
-    whole = position.shape.window_us is None
+    whole = not position.shape.in_parts
     unread = np.where(gone & (not whole), taken, unread)
     upto = "up to " if whole else "those of up to as many rows as "
     counts = [

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.plan.bins import bins_by_length, bins_in_2d
-from playhead.plan.effort import effective, longest_allowed
+from playhead.plan.effort import Effort
 from playhead.plan.permute import ranges
+from playhead.plan.refusals import both_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ class Longest:
     """Its row."""
     duration_us: int
     """Its length (µs)."""
+    tokens: int | None = None
+    """Its length in tokens, where batches are made by these."""
 
 
 class WindowStats:
@@ -67,6 +70,7 @@ class WindowStats:
     ) -> None:
         self._dealt = dealt
         self._batching = batching
+        self._effort = Effort.of(batching)
         self._columns = columns
         self._names = names
         self._taken = taken
@@ -78,18 +82,37 @@ class WindowStats:
         return self._dealt.order[ranges(self._dealt.first, self._dealt.size)]
 
     @cached_property
-    def _longest(self) -> NDArray[np.int64]:
-        """Longest length of each batch (µs), shape (K,)."""
+    def _starts(self) -> NDArray[np.int64]:
+        """Where each batch begins among them, shape (K,)."""
+        return np.cumsum(self._dealt.size) - self._dealt.size
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """Length of each of them (µs, or tokens), shape (M,)."""
+        return self._dealt.items.lengths(in_tokens=self._batching.in_tokens)[self._flat]
+
+    def _of_batches(self, reduce: np.ufunc, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Reduce values of samples to one per batch, shape (K,)."""
         if not len(self._dealt.size):
             return np.empty(0, dtype=np.int64)
-        starts = np.cumsum(self._dealt.size) - self._dealt.size
-        return np.maximum.reduceat(self._dealt.items.length[self._flat], starts)
+        return reduce.reduceat(values, self._starts)
+
+    @cached_property
+    def _longest(self) -> NDArray[np.int64]:
+        """Longest length of each batch (µs, or tokens), shape (K,)."""
+        return self._of_batches(np.maximum, self._lengths)
 
     @cached_property
     def costs(self) -> NDArray[np.int64]:
-        """Samples times longest effective length of each batch (µs), shape (steps, G)."""
-        effort = effective(self._longest, self._batching.quadratic_duration_us)
-        return (effort * self._dealt.size).reshape(-1, self._dealt.per_step)
+        """What each batch counts against the limit, in its unit, shape (steps, G).
+
+        Samples times longest effective length; of packed batches, the sum of effective lengths.
+        """
+        if self._batching.packed:
+            costs = self._of_batches(np.add, self._effort(self._lengths))
+        else:
+            costs = self._effort(self._longest) * self._dealt.size
+        return costs.reshape(-1, self._dealt.per_step)
 
     @cached_property
     def num_samples(self) -> int:
@@ -98,43 +121,52 @@ class WindowStats:
 
     @cached_property
     def padding(self) -> float:
-        """Share of the padded audio that is padding."""
+        """Share of what is padded that is padding, of lengths in µs or tokens; 0 where packed."""
+        if self._batching.packed:
+            return 0.0
         padded = float((self._longest * self._dealt.size).sum())
-        real = float(self._dealt.items.length[self._flat].sum())
+        real = float(self._lengths.sum())
         return 1.0 - real / padded if padded else 0.0
+
+    @property
+    def packing_efficiency(self) -> float | None:
+        """Share of the batch limit that packed batches use; None where nothing is packed."""
+        return 1.0 - self.unused_budget if self._batching.packed else None
 
     @cached_property
     def unused_budget(self) -> float:
-        """Share of the batch limit that batches leave unused; 0 where no duration limits them."""
-        limit = self._batching.batch_duration_us
+        """Share of the batch limit that batches leave unused; 0 where nothing limits lengths."""
+        limit = self._effort.limit
         if limit is None or not self.costs.size:
             return 0.0
         return 1.0 - float(np.minimum(self.costs, limit).mean()) / limit
 
     @cached_property
     def small_batches(self) -> float:
-        """Share of the batches that have less than half of the samples they could have."""
+        """Share of the batches that have less than half of what they could have."""
         if not len(self._dealt.size):
             return 0.0
-        most = np.full(len(self._dealt.size), self._batching.max_samples)
-        limit = self._batching.batch_duration_us
-        if limit is not None:
-            effort = effective(self._longest, self._batching.quadratic_duration_us)
-            most = np.clip(limit // effort, 1, most)
+        limit = self._effort.limit
+        full = self._dealt.size >= self._batching.max_samples / 2
+        if self._batching.packed:
+            full |= 2 * self.costs.ravel() >= (limit or 0)
+        elif limit is not None:
+            full |= 2 * self._dealt.size >= np.maximum(limit // self._effort(self._longest), 1)
         if self._batching.sizes:
-            most = np.minimum(most, np.array(self._batching.sizes)[self._bins])
-        return float((2 * self._dealt.size < most).mean())
+            full |= 2 * self._dealt.size >= np.array(self._batching.sizes)[self._bins]
+        return float((~full).mean())
 
     @property
     def _bins(self) -> NDArray[np.int64]:
         """First bin of fixed size that takes all of each batch, shape (K,)."""
-        bins_us, bins_tokens = self._batching.bins_us or (), self._batching.bins_tokens
-        tokens = self._dealt.items.tokens
-        if bins_tokens is None or tokens is None:
-            return bins_by_length(self._longest, bins_us)
-        starts = np.cumsum(self._dealt.size) - self._dealt.size
-        most = np.maximum.reduceat(tokens[self._flat], starts)
-        return bins_in_2d(self._longest, most, bins_us, bins_tokens, strict=False)
+        batching = self._batching
+        if batching.bins_tokens is None:
+            return bins_by_length(self._longest, batching.bins or ())
+        first, second = (
+            self._of_batches(np.maximum, lengths[self._flat])
+            for lengths in both_lengths(self._dealt.items, batching)
+        )
+        return bins_in_2d(first, second, batching.bins or (), batching.bins_tokens, strict=False)
 
     @cached_property
     def imbalance(self) -> float:
@@ -167,22 +199,25 @@ class WindowStats:
     @cached_property
     def oversize(self) -> int:
         """Samples above the limit, each a batch of its own."""
-        longest = longest_allowed(self._batching)
+        longest = self._effort.longest
         if longest is None:
             return 0
-        return int(np.count_nonzero(self._dealt.items.length[: self._dealt.num_real] > longest))
+        lengths = self._dealt.items.lengths(in_tokens=self._batching.in_tokens)
+        return int(np.count_nonzero(lengths[: self._dealt.num_real] > longest))
 
     @cached_property
     def longest_oversize(self) -> Longest | None:
         """The longest of them."""
         if not self.oversize:
             return None
-        items = self._dealt.items
-        at = int(items.length.argmax())
+        items, in_tokens = self._dealt.items, self._batching.in_tokens
+        lengths = items.lengths(in_tokens=in_tokens)
+        at = int(lengths.argmax())
         return Longest(
             leaf=self._names[int(items.leaf[at])],
             row=int(items.row[at]),
             duration_us=int(items.length[at]),
+            tokens=int(lengths[at]) if in_tokens else None,
         )
 
     @cached_property
