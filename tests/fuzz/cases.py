@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import playhead
 from fuzz.corpora import CORPORA, Corpus, heard
 from fuzz.damage import damage, damage_json
-from fuzz.readings import Reading, Sample, opened, read, unlike
+from fuzz.readings import HeardCuts, Reading, Sample, opened, read, unlike
+from fuzz.talk import TALK
 from playhead.cli.index_exclude import exclude, read_names
 from playhead.index.sidecars import Sidecar, build_sidecar
 from support.token_models import hf_bytes
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 SEED = 20_240_229
-_BY_NAME = {corpus.name: corpus for corpus in CORPORA}
+_BY_NAME = {corpus.name: corpus for corpus in (*CORPORA, *TALK)}
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,10 @@ def intact(name: str, folder: str) -> tuple[dict[str, bytes], list[Sample]]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
-    reference = corpus.reference(root)
     os.environ["PLAYHEAD_CACHE"] = f"{folder}.cache"
+    if not corpus.is_compared:
+        return files, read(opened(corpus.config(root), dataset=HeardCuts())).samples
+    reference = corpus.reference(root)
     wrong = unlike(read(opened(corpus.config(root))), reference)
     assert wrong is None, f"{name} is read wrongly without any damage: {wrong}"
     return files, reference
@@ -109,6 +112,8 @@ class Bench:
 
     def open(self, **options: Any) -> playhead.Loader:
         """A loader of it."""
+        if not self.corpus.is_compared:
+            options["dataset"] = HeardCuts()
         return opened(self.config, **options)
 
     def as_others_read(self) -> list[Sample] | None:
@@ -120,6 +125,8 @@ class Bench:
 
     def with_audio_as_it_is(self) -> list[Sample]:
         """The rows that were there, with what the bytes in the places of their audio are now."""
+        if self.corpus.as_audio_is is not None:
+            return self.corpus.as_audio_is(self.folder, self.files)
         found = []
         for number, sample in enumerate(self.samples):
             place = self.corpus.place(number, self.files)
@@ -151,6 +158,8 @@ def judged(bench: Bench, reading: Callable[[], Reading], *allowed: Sequence[Samp
     wrong = unlike(found, bench.samples)
     if wrong is None:
         return "same"
+    if not bench.corpus.is_compared:
+        return "as damaged"
     for one in allowed:
         if one is not None and unlike(found, one) is None:
             return "as damaged"
@@ -425,6 +434,13 @@ def _targets() -> list[tuple[str, Callable[[Bench], str]]]:
     cases += [(name, case) for name in ("nemo", "shar") for case in (exclusions, excluding)]
     cases += [(name, tokens) for name in ("nemo", "manifest.gz")]
     cases.append(("cuts", tokenizer))
+    for corpus in TALK:
+        ways = [data_before, data_before, data_before, data_after, data_under]
+        if corpus.is_compared:
+            ways += [position, made_files("*.idxpack")]
+        if corpus.audio:
+            ways.append(data_tolerated)
+        cases += [(corpus.name, case) for case in ways]
     return cases
 
 

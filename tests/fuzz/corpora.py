@@ -60,6 +60,11 @@ class Corpus:
     stretch: Callable[[int], tuple[bytes, float, float]] | None = None
     """The encoded audio of the n-th sample, which lies as it is in one of `audio`, and where the
     sample begins in it, and how long it is."""
+    as_audio_is: Callable[[Path, dict[str, bytes]], list[Sample]] | None = None
+    """What others read of rows as they were, with audio as it is."""
+    is_compared: bool = True
+    """Whether there is anybody to compare with; else a reading only has to end well or be refused,
+    and is one of cuts."""
 
     def place(
         self, number: int, files: dict[str, bytes]

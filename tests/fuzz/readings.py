@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from lhotse.cut import Cut
 
 import playhead
 from playhead.fetch import waveform
+from playhead.formats.example import audio_turns, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,8 @@ class Sample:
     audio: np.ndarray | None
     tokens: tuple[int, ...] = ()
     rate: int = 16000
+    audios: tuple[np.ndarray | None, ...] | None = None
+    """Of a text or a conversation: the audio of its turns, in order; it has no other."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,35 @@ class Heard:
         return {"samples": [_heard(example) for example in examples]}
 
 
+class HeardCuts:
+    """The same of cuts, with what they carry beside their audio."""
+
+    def __getitem__(self, cuts: Any) -> dict[str, Any]:
+        return {"samples": [_heard_cut(cut) for cut in cuts]}
+
+
+def _heard_cut(cut: Any) -> Sample:
+    if not isinstance(cut, Cut):
+        for one in cut.list_cuts():
+            one.load_audio()
+        return Sample(cut.id, "", None)
+    for name in ("target_audio", "context_audio"):
+        if cut.has_custom(name):
+            cut.custom[name].load_audio()
+    said = " ".join(f"{one.speaker}: {one.text}" for one in cut.supervisions)
+    return Sample(cut.id, said, cut.load_audio())
+
+
 def _heard(example: Any) -> Sample:
+    if example.kind != "cut":
+        turns = [
+            (turn.role, turn.text if turn.audio is None else "<>") for turn in turns_of(example)
+        ]
+        said = " | ".join(f"{role}: {text}" for role, text in turns)
+        sounds = [waveform(turn.audio, None) for turn in audio_turns(example)]
+        audios = tuple(audio for audio, _ in sounds)
+        rate = max((rate for _, rate in sounds), default=16000)
+        return Sample(example.id, said, None, rate=rate, audios=audios)
     audio, rate = waveform(example, None)
     tokens = tuple(example.tokens.get("tokens", ()))
     return Sample(example.id, example.text or "", audio, tokens, rate)
@@ -55,7 +87,7 @@ def _heard(example: Any) -> Sample:
 def opened(config: dict[str, Any], **options: Any) -> playhead.Loader:
     """A loader of one pass in declared order, in this process."""
     plain = {"batch_size": 3, "shuffle": False, "force_finite": True, "bad_samples": None}
-    return playhead.dataloader({**plain, **config}, dataset=Heard(), **options)
+    return playhead.dataloader({**plain, **config}, **{"dataset": Heard(), **options})
 
 
 def read(loader: playhead.Loader) -> Reading:
@@ -98,6 +130,9 @@ def unlike(reading: Reading, allowed: Sequence[Sample]) -> str | None:
 def _shown(sample: Sample | None) -> str:
     if sample is None:
         return "nothing"
+    if sample.audios is not None:
+        shapes = [None if one is None else one.shape for one in sample.audios]
+        return f"{sample.id!r} {sample.text!r} {shapes}"
     audio = "no audio" if sample.audio is None else f"{sample.audio.shape} at {sample.rate}"
     return f"{sample.id!r} {sample.text!r} {audio} {sample.tokens}"
 
@@ -105,6 +140,11 @@ def _shown(sample: Sample | None) -> str:
 def _same(ours: Sample, allowed: Sample) -> bool:
     if (ours.id, ours.text, ours.tokens) != (allowed.id, allowed.text, allowed.tokens):
         return False
+    if ours.audios is not None and allowed.audios is not None:
+        return len(ours.audios) == len(allowed.audios) and all(
+            one is not None and two is not None and _same_audio(one, two, ours.rate)
+            for one, two in zip(ours.audios, allowed.audios, strict=True)
+        )
     return allowed.audio is not None and _same_audio(ours.audio, allowed.audio, ours.rate)
 
 
