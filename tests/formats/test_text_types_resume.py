@@ -109,7 +109,7 @@ def steps(config: dict, count: int, world: int, state: Any = None) -> tuple[dict
 row_kinds = st.lists(st.sampled_from(["row", "row", "row", BLANK, SKIPPED]), max_size=8).map(
     lambda kinds: ["row", *kinds]
 )
-EVERY = dict.fromkeys(TYPES, ["row", BLANK, "row", SKIPPED, "row"])
+EVERY = {type_: ["row", BLANK, "row", SKIPPED, "row"] for type_ in TYPES}
 corpora_of = st.dictionaries(st.sampled_from(TYPES), row_kinds, min_size=1)
 
 

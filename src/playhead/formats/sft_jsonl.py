@@ -13,13 +13,12 @@ from playhead.formats.rows import decode_row
 from playhead.formats.text_conversation_turns import role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
+    chat_columns,
     convert_row,
     decode_text_rows,
     language_of,
     other_fields,
     row_id,
-    skipped_rows,
-    text_columns,
     text_files,
 )
 
@@ -75,13 +74,7 @@ class NemoSft:
 
     def columns(self, leaf: Leaf, pair: SourcePair, block: bytes) -> RowColumns:  # noqa: ARG002 - the protocol's
         """Read a block of rows; `Format.columns`."""
-        rows = decode_text_rows(_DECODER, _Row, block)
-        skipped = skipped_rows(rows)
-        left_out = set(skipped)
-        for index, row in enumerate(rows):
-            if index not in left_out:
-                _said(row)
-        return text_columns(len(rows), {"_skipme": skipped})
+        return chat_columns(decode_text_rows(_DECODER, _Row, block), _said)
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one row; `Format.example`."""

@@ -14,13 +14,14 @@ from playhead.formats.base import BadRowError, RowColumns
 from playhead.formats.rows import CustomField, decode_block, is_skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from playhead.blend.leaf import Leaf
     from playhead.formats.example import Place
 
 __all__ = [
     "TextRow",
+    "chat_columns",
     "convert_row",
     "decode_text_rows",
     "language_of",
@@ -48,6 +49,7 @@ class TextRow(msgspec.Struct, gc=False):
 
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+ChatRow = TypeVar("ChatRow", bound=TextRow)
 
 
 def text_files(leaf: Leaf, role: str = "text") -> tuple[str, ...]:
@@ -154,6 +156,16 @@ def skipped_rows(rows: Iterable[TextRow]) -> list[int]:
         for index, row in enumerate(rows)
         if (row.skipme or row.custom) and is_skipped(row.skipme, row.custom)
     ]
+
+
+def chat_columns(rows: Sequence[ChatRow], check: Callable[[ChatRow], object]) -> RowColumns:
+    """The columns of rows of which all must pass `check`, but for those that are left out."""
+    skipped = skipped_rows(rows)
+    left_out = set(skipped)
+    for index, row in enumerate(rows):
+        if index not in left_out:
+            check(row)
+    return text_columns(len(rows), {"_skipme": skipped})
 
 
 def text_columns(num_rows: int, left_out: Mapping[str, Sequence[int]]) -> RowColumns:
