@@ -13,6 +13,7 @@ from peer.nemo_reading import digest_of
 from support.corpus import write_jsonl, write_tar
 from support.talk import TAG, seconds_of, voice, write_lines, write_voice
 from support.told import (
+    Told,
     Words,
     ceil,
     conversations,
@@ -193,7 +194,7 @@ def test_placeholders_split_what_is_asked(tmp_path, asked, sound, turns):
 @pytest.mark.parametrize(
     ("row", "said_of_it"),
     [
-        (gpt("<sound> what"), "<sound>"),
+        (gpt("<sound> what"), "names no audio"),
         (gpt("<sound> <sound> <sound>", sound=["1.wav", "2.wav"]), "3|2"),
         ({"id": "g", "conversations": "no"}, "conversations"),
     ],
@@ -311,13 +312,14 @@ def test_a_turn_that_cannot_be_heard_takes_its_conversation_with_it(tmp_path):
         turns.append(said("y", "Assistant"))
         rows.append({"id": f"{number}", "conversations": turns})
     (tmp_path / "v1.wav").write_bytes(b"RIFF no more than this")
-    config = token_section(conversations(tmp_path, rows), prompt_format="plain", bad_samples=None)
-    loader = playhead.dataloader(config, dataset=_Names(), tokenizer=Words())
-    with pytest.warns(UserWarning, match="v1"):
-        (names,) = list(loader)
-    assert names == ["0", "2"]
+    entry = conversations(tmp_path, rows)
+    config = token_section(entry, prompt_format="plain", bad_samples=None, info=True)
     with pytest.raises(playhead.AudioError, match=r"v1\.wav"):
-        told({**config, "fault_tolerant_audio_loading": False}, Words())
+        told(config, Words())
+    tolerant = {**config, "fault_tolerant_audio_loading": True}
+    (batch,) = playhead.dataloader(tolerant, dataset=Told(), tokenizer=Words())
+    assert [one["id"] for one in batch["facts"]] == ["0", "2"]
+    assert batch["playhead"].dropped == 1
 
 
 def test_members_that_are_not_there(tmp_path):
