@@ -14,6 +14,7 @@ from playhead.tokens.lengths import Lengths
 from playhead.tokens.rows import examples, place_of, read_rows
 from playhead.tokens.side_columns import find_columns, open_columns
 from playhead.tokens.texts import text_reader
+from playhead.tokens.writing import count_writings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Kind, Leaf
+    from playhead.formats.example import Example
     from playhead.index.build_pace import Progress
     from playhead.index.pack import LeafPack
     from playhead.tokens.encoding import Encoding
     from playhead.tokens.jobs import Stretch
     from playhead.tokens.rows import RowBlock
     from playhead.tokens.texts import BlockTexts
+    from playhead.tokens.writing import Writing
 
 __all__ = ["TOKENS", "TokenCounts", "find_token_columns", "open_token_columns"]
 
@@ -53,14 +56,17 @@ class TokenCounts:
         names = (TOKENS,) if encoding.audio is None else Lengths._fields
         self.columns = dict.fromkeys(names, np.uint32)
         self._are_texts = kind == "text"
+        self._are_cuts = kind == "cut"
 
     @property
     def runs_in_threads(self) -> bool:
-        """Whether a library does the work: most prompts and a person's own tokenizer are Python."""
+        """Whether a library does most of the work: not where rows become samples one by one."""
         encoding = self._encoding
-        has_prompt = encoding.prompt_format is not None
-        is_framed = self._are_texts and encoding.text_frame(_some_language(encoding)) is not None
-        return encoding.tokenizer.runs_in_threads and (is_framed or not has_prompt)
+        if self._are_texts:
+            is_library = encoding.text_frame(_some_language(encoding)) is not None
+        else:
+            is_library = self._are_cuts and encoding.prompt_format is None
+        return is_library and encoding.tokenizer.runs_in_threads
 
     def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
         """Return how many tokens each row has; `Measure.of_rows`."""
@@ -68,17 +74,33 @@ class TokenCounts:
         block = read_rows(leaf, pack, start, stretch.stop)
         counted = self._of_block(leaf, pack, start, block)
         if counted is None:
-            found = list(map(self._encoding.lengths, examples(leaf, pack, start, block.rows)))
-            counted = np.array(found, np.uint32).reshape(len(found), len(Lengths._fields)).T
+            samples = list(examples(leaf, pack, start, block.rows))
+            found = np.array(self._of_samples(samples), np.uint32)
+            counted = found.reshape(len(samples), len(Lengths._fields)).T
         columns = dict(zip(Lengths._fields, counted, strict=True))
         return {name: columns[name] for name in self.columns}
+
+    def _of_samples(self, samples: list[Example]) -> list[Lengths]:
+        """Count samples, all their texts at once where it is known what is encoded."""
+        encoding = self._encoding
+        writings: list[Writing] = []
+        for sample in samples:
+            writing = encoding.written(sample)
+            if writing is None:
+                return list(map(encoding.lengths, samples))
+            writings.append(writing)
+        try:
+            counts = count_writings(writings, encoding.tokenizer).tolist()
+        except BadTextError as error:
+            raise error.placed(samples[error.index].place) from error.__cause__
+        return list(map(encoding.measured, samples, counts))
 
     def _of_block(
         self, leaf: Leaf, pack: LeafPack, start: int, block: RowBlock
     ) -> Sequence[NDArray[np.uint32]] | None:
         """Count all rows at once, in the order of `Lengths`; None where only samples tell."""
         encoding = self._encoding
-        if encoding.prompt_format is not None and not self._are_texts:
+        if not self._are_texts and (encoding.prompt_format is not None or not self._are_cuts):
             return None
         reader = text_reader(leaf, with_languages=encoding.tokenizer.languages is not None)
         texts = None if reader is None else reader(block)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError, ManifestError, PlayheadError
 from playhead.tokens.base import BadTextError, digest_of
-from playhead.tokens.lengths import Lengths, lengths_of
-from playhead.tokens.messages import encode_messages
+from playhead.tokens.lengths import Lengths, lengths_of, lengths_with_audio
+from playhead.tokens.messages import encode_messages, is_checked, write_messages
 from playhead.tokens.prompts import Prompt, TextFrame, prompt_digest, prompt_type
-from playhead.tokens.texts import asked_texts_of, texts_of
+from playhead.tokens.texts import texts_of
+from playhead.tokens.writing import Piece, Writing, encode_writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,6 +130,16 @@ class Encoding:
         """
         return self._named(example, self._encoded)
 
+    def written(self, example: Example) -> Writing | None:
+        """Return the texts of a whole sample that are encoded; None if only `encode` knows.
+
+        Raises
+        ------
+        ManifestError
+            If the sample has none; it names the row.
+        """
+        return self._named(example, self._written)
+
     def lengths(self, example: Example) -> Lengths:
         """Return how many tokens a sample takes, with the audio of its turns.
 
@@ -138,6 +149,18 @@ class Encoding:
             If the sample has none; it names the row.
         """
         return self._named(example, self._lengths)
+
+    def measured(self, example: Example, counts: tuple[int, int]) -> Lengths:
+        """Return what `lengths` returns, where the tokens are counted.
+
+        Parameters
+        ----------
+        example
+            The sample.
+        counts
+            Tokens before its answer, and of its answer.
+        """
+        return self._named(example, lambda one: self._measured(one, *counts))
 
     @staticmethod
     def num_tokens(encoded: Mapping[str, list[Any]]) -> int:
@@ -158,6 +181,9 @@ class Encoding:
                 fix="Correct the row, or the prompt format",
             ) from error
 
+    def _measured(self, example: Example, context: int, answer: int) -> Lengths:
+        return lengths_with_audio(example, context + answer, context, answer, self.audio)
+
     def _lengths(self, example: Example) -> Lengths:
         return lengths_of(example, self._encoded(example), self.audio)
 
@@ -166,27 +192,31 @@ class Encoding:
             return encode_messages(self.tokenizer, example)
         if self._type is not None:
             encoded = self._at_hand().encode(example)
-        elif example.kind in ("sft", "conversation"):
-            raise BadTextError(
-                "a conversation has no tokens without a prompt",
-                fix="Set prompt_format, such as llama3, or chat for the tokenizer's own template",
-            )
-        elif example.kind == "pair":
-            asked, (answer,) = asked_texts_of(example), texts_of(example)[-1:]
-            answer_tokens = self._tokens([answer])
-            tokens = self._tokens(asked) + answer_tokens
-            encoded = {"tokens": tokens, "answer_tokens": answer_tokens}
         else:
-            encoded = {"tokens": self._tokens(texts_of(example))}
+            found = encode_writing(self._without_prompt(example), self.tokenizer)
+            encoded = {"tokens": found["input_ids"]}
+            if example.kind == "pair":
+                encoded["answer_tokens"] = found["answer_ids"]
         if example.token_window is None:
             return encoded
         return self._window(encoded, *example.token_window)
 
-    def _tokens(self, texts: list[tuple[str, str | None]]) -> list[int]:
-        tokens: list[int] = []
-        for text, language in texts:
-            tokens += self.tokenizer.encode(text, language)
-        return tokens
+    def _written(self, example: Example) -> Writing | None:
+        if example.kind == "messages":
+            return None if is_checked(example) else write_messages(example)
+        if self._type is None:
+            return self._without_prompt(example)
+        write = getattr(self._at_hand(), "write", None)
+        return None if write is None else write(example)
+
+    def _without_prompt(self, example: Example) -> Writing:
+        if example.kind in ("sft", "conversation"):
+            raise BadTextError(
+                "a conversation has no tokens without a prompt",
+                fix="Set prompt_format, such as llama3, or chat for the tokenizer's own template",
+            )
+        pieces = [Piece(text, language) for text, language in texts_of(example)]
+        return Writing(pieces, len(pieces) - 1 if example.kind == "pair" else 0)
 
     def _window(
         self, encoded: Mapping[str, list[Any]], start: int, stop: int

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from playhead.audio_tokens import AudioTokens
     from playhead.formats.example import Example, Turn
 
-__all__ = ["Lengths", "lengths_of"]
+__all__ = ["Lengths", "lengths_of", "lengths_with_audio"]
 
 _MICROSECONDS = 1e6
 
@@ -56,11 +56,31 @@ def lengths_of(
     """
     if "input_ids" in encoded:
         total, context = len(encoded["input_ids"]), len(encoded["context_ids"])
-        answer = len(encoded["answer_ids"])
-    else:
-        total = len(encoded["tokens"])
-        answer = len(encoded.get("answer_tokens", encoded["tokens"]))
-        context = total - answer
+        return lengths_with_audio(example, total, context, len(encoded["answer_ids"]), audio)
+    total = len(encoded["tokens"])
+    answer = len(encoded.get("answer_tokens", encoded["tokens"]))
+    return lengths_with_audio(example, total, total - answer, answer, audio)
+
+
+def lengths_with_audio(
+    example: Example, total: int, context: int, answer: int, audio: AudioTokens | None
+) -> Lengths:
+    """Measure a sample whose tokens are counted; `lengths_of`.
+
+    Parameters
+    ----------
+    example
+        The sample.
+    total, context, answer
+        All its ids, those before the answer, and those of the answer.
+    audio
+        How many tokens audio takes.
+
+    Raises
+    ------
+    BadTextError
+        If nobody knows how long an audio turn is.
+    """
     if example.kind == "cut":
         return Lengths(total, 0, total, context, answer)
     if audio is None or not example.turns:

@@ -5,14 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from playhead.tokens.base import BadTextError
+from playhead.tokens.writing import Piece, Writing, encode_writing
 
 if TYPE_CHECKING:
     from playhead.formats.example import Example
     from playhead.tokens.base import Tokenizer
 
-__all__ = ["encode_messages"]
+__all__ = ["encode_messages", "is_checked", "write_messages"]
 
+_ANSWER = "assistant"
 _CHECK = "validate_chunk_tokenization"
+
+
+def write_messages(example: Example) -> Writing:
+    """Return messages as they are encoded: each by itself.
+
+    Raises
+    ------
+    BadTextError
+        If there is none.
+    """
+    if not example.turns:
+        raise BadTextError("the row has no messages", fix="Leave the row out, or give it some")
+    pieces = [
+        Piece(turn.text or "", example.language, is_answer=turn.role == _ANSWER)
+        for turn in example.turns
+    ]
+    return Writing(pieces, len(pieces) - pieces[-1].is_answer)
+
+
+def is_checked(example: Example) -> bool:
+    """Whether all messages of a sample together must have the tokens that they have one by one."""
+    return bool(example.custom.get(_CHECK, True))
 
 
 def encode_messages(tokenizer: Tokenizer, example: Example) -> dict[str, list[Any]]:
@@ -27,27 +51,15 @@ def encode_messages(tokenizer: Tokenizer, example: Example) -> dict[str, list[An
         If there is no message, or all contents together have other tokens than one by one, unless
         the sample's `validate_chunk_tokenization` is false.
     """
-    if not example.turns:
-        raise BadTextError("the row has no messages", fix="Leave the row out, or give it some")
-    language = example.language
-    chunks = [tokenizer.encode(turn.text or "", language) for turn in example.turns]
-    ids = [token for chunk in chunks for token in chunk]
-    if example.custom.get(_CHECK, True):
-        whole = tokenizer.encode("".join(turn.text or "" for turn in example.turns), language)
-        if whole != ids:
+    writing = write_messages(example)
+    encoded = encode_writing(writing, tokenizer)
+    if is_checked(example):
+        texts = [piece.text for piece in writing.pieces]
+        whole = tokenizer.encode("".join(texts), example.language)
+        if whole != encoded["input_ids"]:
+            chunks = [tokenizer.encode(text, example.language) for text in texts]
             raise _differs(chunks, whole)
-    answers = example.turns[-1].role == "assistant"
-    answer = chunks[-1] if answers else []
-    return {
-        "input_ids": ids,
-        "context_ids": ids[: len(ids) - len(answer)],
-        "answer_ids": answer,
-        "mask": [
-            turn.role == "assistant"
-            for turn, chunk in zip(example.turns, chunks, strict=True)
-            for _ in chunk
-        ],
-    }
+    return encoded
 
 
 def _differs(chunks: list[list[int]], whole: list[int]) -> BadTextError:

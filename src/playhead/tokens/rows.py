@@ -139,9 +139,16 @@ def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> RowBlock
 
 
 def _check(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> None:
-    # What fields add to an embedded row stands behind its line.
-    lines = [row.partition(b"\n")[0] for row in rows] if pack.entry.fields else rows
-    found = np.fromiter(map(crc32, lines), np.uint32, len(lines))
+    entry = pack.entry
+    if not entry.fields:
+        checksums = map(crc32, rows)
+    elif entry.has_lines and not entry.embedded:
+        parts = _parts(pack, start, start + len(rows))
+        lines = [[part.data for part in parts.get(at, ())] for at in range(len(rows))]
+        checksums = map(entry.checksum, rows, lines)
+    else:
+        checksums = map(entry.checksum, rows)
+    found = np.fromiter(checksums, np.uint32, len(rows))
     other = np.flatnonzero(found != pack.row_crc[start : start + len(rows)])
     if len(other):
         raise StaleIndexError(

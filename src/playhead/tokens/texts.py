@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BlockTexts",
     "TextReader",
-    "asked_texts_of",
     "supervisions_of",
     "text_reader",
     "texts_of",
@@ -62,8 +61,16 @@ def texts_of(example: Example) -> list[tuple[str, str | None]]:
     are read.
     """
     if example.kind == "pair":
-        target: Any = example.custom.get("target_language")
-        return [*asked_texts_of(example), (example.text or "", target)]
+        custom = example.custom
+        target: Any = custom.get("target_language")
+        said: list[tuple[str, Any]] = [
+            (str(custom["source"]), custom.get("source_language", example.language)),
+            (example.text or "", target),
+        ]
+        if custom.get("question"):
+            language = custom.get("question_language") or example.language
+            said.insert(0, (str(custom["question"]), language))
+        return said
     if example.cut_data is not None:
         supervisions = supervisions_of(example.cut_data)
         if supervisions:
@@ -73,15 +80,6 @@ def texts_of(example: Example) -> list[tuple[str, str | None]]:
                 if one.get("text") is not None
             ]
     return [] if example.text is None else [(example.text, example.language)]
-
-
-def asked_texts_of(pair: Example) -> list[tuple[str, str | None]]:
-    """Return what stands before the target of a pair: its question, if it has one, its source."""
-    custom = pair.custom
-    asked: list[tuple[str, Any]] = []
-    if custom.get("question"):
-        asked.append((str(custom["question"]), custom.get("question_language") or pair.language))
-    return [*asked, (str(custom["source"]), custom.get("source_language", pair.language))]
 
 
 def supervisions_of(cut: Any) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from playhead.tokens.base import BadTextError, digest_of
 from playhead.tokens.prompts.dialog import ANSWER, Said, said_in
 from playhead.tokens.prompts.registry import register_maker
 from playhead.tokens.prompts.turns import field_of
+from playhead.tokens.writing import Piece, Writing, encode_writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,44 +137,49 @@ class TemplatePrompt:
 
     def encode(self, example: Example) -> dict[str, list[Any]]:
         """Return the tokens of a sample; `Prompt.encode`."""
+        return encode_writing(self.write(example), self._tokenizer)
+
+    def write(self, example: Example) -> Writing:
+        """Return a sample as it is encoded.
+
+        Raises
+        ------
+        BadTextError
+            If the sample has no such prompt.
+        """
+        template = self._template
         turns = self._turns(example)
-        language = turns[0].language
-        ids = self._opening(language)
-        mask = [False] * len(ids)
-        start = len(ids)
+        answers = turns[-1].role == ANSWER
+        pieces = self._opening(turns[0].language)
+        first = len(pieces) + len(turns) - 1
         for turn in turns:
-            start = len(ids)
-            ids += self._turn(example, turn)
-            mask += [turn.role == ANSWER] * (len(ids) - start)
-        if turns[-1].role != ANSWER:
-            ids += self._ids(self._template.asking, turns[-1].language)
-            return {
-                "input_ids": ids,
-                "context_ids": list(ids),
-                "answer_ids": [],
-                "mask": [False] * len(ids),
-            }
-        if self._template.ends:
-            ids.append(self._edge(1, turns[-1].language))
-            mask.append(True)
-        return {
-            "input_ids": ids,
-            "context_ids": ids[:start],
-            "answer_ids": ids[start:],
-            "mask": mask,
-        }
+            role = self._roles[turn.role]
+            text = "".join(
+                self._slot(part, example, turn) if number % 2 else part
+                for number, part in enumerate(role.parts)
+            )
+            is_answer = answers and turn.role == ANSWER
+            pieces.append(Piece(text, turn.language, is_answer, role.begins, role.ends))
+        language = turns[-1].language
+        if not answers:
+            pieces.append(Piece(template.asking, language))
+        elif template.ends:
+            pieces.append(Piece("", language, is_answer=True, ends=True))
+        return Writing(pieces, first if answers else len(pieces))
 
     def text_edges(self) -> tuple[int, int]:
         """Return how many tokens stand before the own tokens of a text, and how many behind."""
         languages = self._tokenizer.languages
         language = languages[0] if languages else None
+        encode = self._tokenizer.encode
+        frame = self.text_frame(language)
         role = self._roles[ANSWER]
-        before, _, behind = role.parts
-        first = len(self._opening(language)) + role.begins + len(self._ids(before, language))
-        last = role.ends + self._template.ends
-        if behind:
-            alone = self._tokenizer.encode("a", language)
-            last += len(self._tokenizer.encode(f"a{behind}", language)) - len(alone)
+        first = frame.context + role.begins
+        if frame.before:
+            first += len(encode(frame.before, language))
+        last = frame.edges - role.begins
+        if frame.behind:
+            last += len(encode(f"a{frame.behind}", language)) - len(encode("a", language))
         return first, last
 
     def text_frame(self, language: str | None) -> TextFrame:
@@ -181,7 +187,8 @@ class TemplatePrompt:
         role = self._roles[ANSWER]
         before, _, behind = role.parts
         edges = role.begins + role.ends + self._template.ends
-        return TextFrame(before, behind, len(self._opening(language)), edges)
+        opening = encode_writing(Writing(self._opening(language), 0), self._tokenizer)
+        return TextFrame(before, behind, len(opening["input_ids"]), edges)
 
     def _turns(self, example: Example) -> list[Said]:
         """What is said, in roles of the template."""
@@ -233,23 +240,12 @@ class TemplatePrompt:
         first = others[0]._replace(role=self._template.joined or "", system=system.text)
         return [first, *others[1:]]
 
-    def _opening(self, language: str | None) -> list[int]:
+    def _opening(self, language: str | None) -> list[Piece]:
         """What stands before all turns."""
-        begin = [self._edge(0, language)] if self._template.begins else []
-        return begin + self._ids(self._template.preamble, language)
-
-    def _turn(self, example: Example, turn: Said) -> list[int]:
-        role = self._roles[turn.role]
-        text = "".join(
-            self._slot(part, example, turn) if number % 2 else part
-            for number, part in enumerate(role.parts)
-        )
-        ids = self._ids(text, turn.language)
-        if role.begins:
-            ids = [self._edge(0, turn.language), *ids]
-        if role.ends:
-            ids = [*ids, self._edge(1, turn.language)]
-        return ids
+        template = self._template
+        if not template.begins and not template.preamble:
+            return []
+        return [Piece(template.preamble, language, begins=template.begins)]
 
     def _slot(self, name: str, example: Example, turn: Said) -> str:
         if name == _MESSAGE:
@@ -264,15 +260,6 @@ class TemplatePrompt:
                 fix="Add it to the row, or to the entry of the blend as a tag",
             )
         return value
-
-    def _ids(self, text: str, language: str | None) -> list[int]:
-        return self._tokenizer.encode(text, language) if text else []
-
-    def _edge(self, which: int, language: str | None) -> int:
-        found = self._tokenizer.edge_ids(language)[which]
-        if found is None:
-            raise _lacks(("begins", "ends")[which], self._template)
-        return found
 
 
 def _parsed(text: str) -> _Role:
