@@ -39,7 +39,7 @@ def options(**changes) -> MixtureOptions:
 
 
 def voice(seconds: float, speaker: str, number: int = 1) -> Voice:
-    return Voice(b"", number, seconds, round(seconds * 1e6), speaker)
+    return Voice(b"", number, seconds, speaker)
 
 
 def group(lengths: list[list[float]]) -> list[list[Voice]]:

@@ -183,7 +183,7 @@ def test_lengths_and_delays_are_exact(tmp_path_factory, lengths, rate, count, de
     leaf = simulator_leaf(
         write_jsonl(folder / "m.json", listed),
         num_speakers=count,
-        min_delay=min(delay, max(lengths)),
+        min_delay=min(delay, int(max(lengths) * 1000) / 1000),
         min_duration=0.0,
         num_mixtures=15,
     )
@@ -529,6 +529,27 @@ def test_a_nan_somewhere_in_a_row(tmp_path):
     listed = [{**row, "sampling_rate": 8000, "snr": float("nan")} for row in GOOD]
     leaf = simulator_leaf(write_jsonl(tmp_path / "m.json", listed), num_mixtures=2)
     assert cut_of(example_of(leaf, 0)).tracks[0].cut.custom["snr"] is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"text": "\ud800", "sampling_rate": 8000},
+            "Line 1: the row cannot be written again: .*surr",
+        ),
+        (
+            {"audio_filepath": "\ud800.wav"},
+            "Line 1: the row has no sampling_rate.*no file can have",
+        ),
+        ({"audio_filepath": "a\0.wav"}, "Line 1: the row has no sampling_rate"),
+        ({"sampling_rate": 0.5}, "Line 1: the sampling rate is 0.5 Hz"),
+    ],
+)
+def test_a_row_that_can_be_read_and_not_used(tmp_path, changed, said):
+    path = write_jsonl(tmp_path / "m.json", [{**GOOD[0], **changed}])
+    with pytest.raises(ManifestError, match=said):
+        open_one(simulator_leaf(path, num_speakers=1), tmp_path / "packs")
 
 
 def test_changed_rows_are_other_mixtures(manifest, tmp_path):

@@ -126,12 +126,15 @@ class Voice(NamedTuple):
     """Number of its line in the manifest, from 1."""
     duration: float
     """Its length in seconds."""
-    duration_us: int
-    """Its length in microseconds."""
     speaker: str
     """Whose voice it is."""
     unmeasured: str | None = None
     """Its audio file, where only that tells the sampling rate."""
+
+    @property
+    def duration_us(self) -> int:
+        """Its length in microseconds."""
+        return round(self.duration * 1e6)
 
 
 class Mixture(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import astuple
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -242,8 +241,10 @@ def _made(
             dropped[one] += 1
             continue
         try:
-            make: Any = session_cut if isinstance(one, Stretch) else mixed_cut
-            yield number, msgspec.json.encode(make(leaf, one, number, headers))
+            if isinstance(one, Stretch):
+                yield number, session_cut(leaf, one, number, headers)
+            else:
+                yield number, mixed_cut(leaf, one, number, headers)
         except BadRowError as error:
             _tell(on_bad, error)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +21,9 @@ from playhead.formats.rows import CustomObject, decode_block, is_skipped, resolv
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from playhead.blend.leaf import Leaf
 
 __all__ = [
@@ -28,6 +33,7 @@ __all__ = [
     "manifest_lines",
     "on_line",
     "read_row",
+    "written",
 ]
 
 _BOM = b"\xef\xbb\xbf"
@@ -176,12 +182,14 @@ class Headers:
             return read_header(path)
         except BadRowError as error:
             said = error.what.rpartition(": ")[2]
-            if not Path(path).exists():
+            if not os.path.lexists(path):
                 said = "there is no such file"
-            return BadRowError(
-                f"the row has no sampling_rate, and the header of {path} cannot be read: {said}",
-                fix="Correct its audio_filepath, or add the sampling_rate to the row",
-            )
+        except ValueError as error:
+            said = f"no file can have that name: {error}"
+        return BadRowError(
+            f"the row has no sampling_rate, and the header of {path!r} cannot be read: {said}",
+            fix="Correct its audio_filepath, or add the sampling_rate to the row",
+        )
 
 
 class _Recorded(NamedTuple):
@@ -235,6 +243,22 @@ def bare_cut(
     }
 
 
+def written(cut: dict[str, Any]) -> bytes:
+    """Write a cut as JSON.
+
+    Raises
+    ------
+    BadRowError
+        If it has what Python reads and nobody can write, such as half a character.
+    """
+    try:
+        return msgspec.json.encode(cut)
+    except (UnicodeEncodeError, OverflowError, RecursionError) as error:
+        raise BadRowError(
+            f"the row cannot be written again: {error}", fix="Correct it, or leave it out"
+        ) from None
+
+
 def _recorded(leaf: Leaf, data: dict[str, Any], end: float, headers: Headers) -> _Recorded:
     declared = data.get("sampling_rate") or data.get("sample_rate")
     declared = declared or leaf.options.input_sampling_rate
@@ -243,5 +267,10 @@ def _recorded(leaf: Leaf, data: dict[str, Any], end: float, headers: Headers) ->
         return _Recorded(header.rate, header.frames, header.channels)
     # The file is longer where the row is a recording of which this is a stretch.
     end = max(end, data.get("duration") or 0.0)
-    rate = rates([declared])
+    rate = _checked_rate(declared)
     return _Recorded(int(rate[0]), int(sample_counts([end], rate)[0]), 1)
+
+
+@lru_cache(64)
+def _checked_rate(declared: float) -> NDArray[np.int32]:
+    return rates([declared])

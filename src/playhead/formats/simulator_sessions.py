@@ -12,7 +12,7 @@ from playhead.formats.base import BadRowError
 from playhead.formats.columns import MAX_SECONDS
 from playhead.formats.mixtures import Session, Utterance
 from playhead.formats.rows import decode_row, resolve_path
-from playhead.formats.simulator_rows import bare_cut, on_line
+from playhead.formats.simulator_rows import bare_cut, on_line, written
 
 if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
@@ -71,33 +71,39 @@ def read_session(leaf: Leaf, row: SimulatorRow, line: bytes, number: int, manife
     return Session(line, number, utterances, islands, row.unmeasured(leaf))
 
 
-def session_cut(leaf: Leaf, stretch: Stretch, number: int, headers: Headers) -> dict[str, Any]:
-    """Make the Lhotse cut of a stretch, as `MonoCut.to_dict` writes it.
+def session_cut(leaf: Leaf, stretch: Stretch, number: int, headers: Headers) -> bytes:
+    """Write a stretch as JSON: a Lhotse cut, as `MonoCut.to_dict` has it.
 
     Raises
     ------
     BadRowError
-        If the audio of its row cannot be looked at.
+        If the audio of its row cannot be looked at, or the row cannot be written.
     """
     session = stretch.session
     data = decode_row(session.line, f"line {session.number}")
+    name = data["session_id"]
     try:
         cut = bare_cut(leaf, data, stretch.start, stretch.seconds, headers)
+        said = _supervisions(stretch, name, cut["recording"]["id"])
+        return written({**cut, "id": f"{name}_{number}", "supervisions": said})
     except BadRowError as error:
         raise on_line(session.number, error) from None
-    supervisions = [
+
+
+def _supervisions(stretch: Stretch, name: str, recording: str) -> list[dict[str, Any]]:
+    """Say who is heard when, timed from the begin of the stretch."""
+    return [
         {
-            "id": f"{data['session_id']}-{stretch.first + at}",
-            "recording_id": cut["recording"]["id"],
+            "id": f"{name}-{number}",
+            "recording_id": recording,
             "start": round(one.start - stretch.start, 8),
             "duration": round(one.end - one.start, 8),
             "channel": 0,
             "text": one.text,
             "speaker": one.speaker,
         }
-        for at, one in enumerate(stretch.utterances)
+        for number, one in enumerate(stretch.utterances, stretch.first)
     ]
-    return {**cut, "id": f"{data['session_id']}_{number}", "supervisions": supervisions}
 
 
 def _read_seglst(path: str) -> list[_Said]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError
-from playhead.formats.columns import MAX_SECONDS, microseconds
+from playhead.formats.columns import MAX_SECONDS
 from playhead.formats.cut_rows import cut_columns
 from playhead.formats.mixtures import Voice
 from playhead.formats.rows import decode_row
-from playhead.formats.simulator_rows import bare_cut, on_line
+from playhead.formats.simulator_rows import bare_cut, on_line, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,16 +41,16 @@ def read_voice(leaf: Leaf, row: SimulatorRow, line: bytes, number: int) -> Voice
                 f"the row is a {row.type}, and only a {_MONO} can be mixed",
                 fix="Leave it out, or make cuts of single channels",
             )
-        duration_us = int(cut_columns(line, _check_data).duration_us[0])
+        cut_columns(line, _check_data)
     else:
-        duration_us = _declared(row)
+        _check_declared(row)
     speaker = row.speaker
     if speaker is None:
         raise BadRowError(
             "the row does not say whose voice it is", fix="Add a speaker_id to it, a text"
         )
     name = None if row.type is not None else row.unmeasured(leaf)
-    return Voice(line, number, row.duration or 0.0, duration_us, speaker, name)
+    return Voice(line, number, row.duration or 0.0, speaker, name)
 
 
 def by_speaker(voices: Sequence[Voice], options: MixtureOptions, where: str) -> list[list[Voice]]:
@@ -69,42 +71,46 @@ def by_speaker(voices: Sequence[Voice], options: MixtureOptions, where: str) -> 
             where=where,
             fix="Lower num_speakers, or add rows with another speaker_id",
         )
-    longest = max(voice.duration_us for voice in voices)
-    if options.num_speakers > 1 and longest < options.min_delay_us:
+    longest = max(voice.duration for voice in voices)
+    if options.num_speakers > 1 and longest * 1e6 < options.min_delay_us:
         raise ManifestError(
             f"the option min_delay is {options.min_delay_us / 1e6:g} s and no row is longer than "
-            f"{longest / 1e6:g} s, so that no two speakers would ever be heard together",
+            f"{longest:g} s, so that no two speakers would ever be heard together",
             where=where,
             fix="Lower min_delay",
         )
     return list(speakers.values())
 
 
-def mixed_cut(leaf: Leaf, mixture: Mixture, number: int, headers: Headers) -> dict[str, Any]:
-    """Make the Lhotse cut of a mixture, as `MixedCut.to_dict` writes it.
+def mixed_cut(leaf: Leaf, mixture: Mixture, number: int, headers: Headers) -> bytes:
+    """Write a mixture as JSON: a Lhotse cut, as `MixedCut.to_dict` has it.
 
     Raises
     ------
     BadRowError
-        If the audio of one of its rows cannot be looked at, or its text is none.
+        If the audio of one of its rows cannot be looked at, or the row cannot be written.
     """
     tracks = [
         {"cut": _mono_cut(leaf, voice, headers), "type": _MONO, "offset": offset / 1e6}
         for voice, offset in zip(mixture.voices, mixture.offsets_us, strict=True)
     ]
     names = "_".join(voice.speaker for voice in mixture.voices)
-    return {"id": f"lsmix_{names}_{number}", "tracks": tracks, "type": "MixedCut"}
+    return msgspec.json.encode(
+        {"id": f"lsmix_{names}_{number}", "tracks": tracks, "type": "MixedCut"}
+    )
 
 
-def _mono_cut(leaf: Leaf, voice: Voice, headers: Headers) -> dict[str, Any]:
+def _mono_cut(leaf: Leaf, voice: Voice, headers: Headers) -> msgspec.Raw:
     data = decode_row(voice.line, f"line {voice.number}")
     try:
         if data.get("type") is not None:
-            return _own_cut(data, voice.speaker)
-        cut = bare_cut(leaf, data, data.get("offset") or 0.0, voice.duration, headers)
+            cut = _own_cut(data, voice.speaker)
+        else:
+            bare = bare_cut(leaf, data, data.get("offset") or 0.0, voice.duration, headers)
+            cut = {**bare, "supervisions": [_supervision(bare, voice.speaker)]}
+        return msgspec.Raw(written(cut))
     except BadRowError as error:
         raise on_line(voice.number, error) from None
-    return {**cut, "supervisions": [_supervision(cut, voice.speaker)]}
 
 
 def _own_cut(cut: dict[str, Any], speaker: str) -> dict[str, Any]:
@@ -128,19 +134,19 @@ def _supervision(cut: dict[str, Any], speaker: str) -> dict[str, Any]:
     }
 
 
-def _declared(row: SimulatorRow) -> int:
-    """Return a NeMo row's length in microseconds."""
+def _check_declared(row: SimulatorRow) -> None:
+    """Refuse a NeMo row that does not say where its audio is, or how long."""
     if not row.audio_filepath:
         raise BadRowError("the row has no audio_filepath", fix="Add the path of its audio")
     if row.duration is None:
         raise BadRowError("the row has no duration", fix="Add its length in seconds")
-    # Written so that NaN fails too.
-    if row.offset is not None and not 0 <= row.offset <= MAX_SECONDS:
-        raise BadRowError(
-            f"the offset is {row.offset!r} seconds",
-            fix=f"Write a number from 0 to {MAX_SECONDS:.0f}",
-        )
-    return int(microseconds([row.duration])[0])
+    for name, seconds in (("duration", row.duration), ("offset", row.offset or 0.0)):
+        # Written so that NaN fails too.
+        if not 0 <= seconds <= MAX_SECONDS:
+            raise BadRowError(
+                f"the {name} is {seconds!r} seconds",
+                fix=f"Write a number from 0 to {MAX_SECONDS:.0f}",
+            )
 
 
 def _check_data(cut: CutRow) -> None:
