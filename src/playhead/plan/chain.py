@@ -121,9 +121,9 @@ def samples_of(source: Source, draws: Items, dropped: dict[str, int]) -> Items:
 
 def _empty_pool(source: Source) -> Pool:
     nothing = np.zeros(len(source.columns), dtype=np.int64)
-    return Pool(
-        items=draw_items(source, nothing, nothing), taken=nothing, read=nothing.copy(), windows=0
-    )
+    # As samples that nothing refuses, so that it has the columns that a link looks at.
+    items = samples_of(source, draw_items(source, nothing, nothing), {})
+    return Pool(items=items, taken=nothing, read=nothing.copy(), windows=0)
 
 
 def _link_key(source: Source, number: int) -> LinkKey:

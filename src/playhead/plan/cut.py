@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 _NEARLY = 1.0 - 2.0**-40
+# Costs above it are alike, so that sums of squares stay within 64 bits.
+_LONG = 1 << 19
 
 
 class Cut(NamedTuple):
@@ -209,7 +211,7 @@ def shrink(cut: Callable[[int], Cut], best: Cut, limit: int, batches: int, attem
 
 
 class Costs(Protocol):
-    """What batches cost, as slices of an order."""
+    """What batches cost, and what makes them alike, as slices of an order."""
 
     def one(self, start: int, end: int) -> int:
         """Return what one batch costs."""
@@ -217,6 +219,10 @@ class Costs(Protocol):
 
     def many(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what all batches cost, by where they begin, shape (K,)."""
+        ...
+
+    def likeness(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a number for each batch that is like that of batches of like samples."""
         ...
 
 
@@ -235,8 +241,11 @@ class PaddedCosts:
 
     def many(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what all batches cost, by where they begin, shape (K,)."""
-        size = np.diff(first, append=np.int64(len(self.length)))
-        return size * self.effort(np.maximum.reduceat(self.length, first))
+        return np.diff(first, append=np.int64(len(self.length))) * self.likeness(first)
+
+    def likeness(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the longest effective length of each batch."""
+        return self.effort(np.maximum.reduceat(self.length, first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +262,10 @@ class PackedCosts:
     def many(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what all batches cost, by where they begin, shape (K,)."""
         return np.add.reduceat(self.cost, first)
+
+    def likeness(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sum of squares of each batch: sums are alike, but not what attention costs."""
+        return np.add.reduceat(np.minimum(self.cost, _LONG) ** 2, first)
 
 
 def split(starts: list[int], samples: int, costs: Costs, batches: int) -> list[int]:

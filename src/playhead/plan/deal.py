@@ -42,8 +42,6 @@ __all__ = ["Dealt", "Filler", "LinkKey", "count_batches", "deal"]
 _MANY_CUTS = 14
 _FEW_CUTS = 4
 _VERY_FEW_CUTS = 2
-# Above it lengths count the same where packed batches of like samples are put together.
-_LONG = 1 << 19
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -314,13 +312,8 @@ def _sequence(
     in_order = not link.shuffle and (batching.packed or not batching.bucketing)
     if not len(first) or in_order:
         return np.arange(len(first))
-    lengths = _lengths(pool, batching)[order]
-    cost = _costs(pool, order, batching).many(first)
-    if batching.packed:
-        # The sums are alike; what attention makes of them, is not.
-        effort = np.add.reduceat(np.minimum(lengths, _LONG) ** 2, first)
-    else:
-        effort = Effort.of(batching)(np.maximum.reduceat(lengths, first))
+    costs = _costs(pool, order, batching)
+    effort, cost = costs.likeness(first), costs.many(first)
     per_step = batching.micro_batches_per_step
     if not link.shuffle:
         return deal_in_order(effort, cost, per_step, np.minimum.reduceat(order, first))

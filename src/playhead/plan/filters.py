@@ -221,7 +221,7 @@ class _Sums:
         if int(lengths[top]) > self.longest:
             self.longest = int(lengths[top])
             self.longest_row = first + (top if rows is None else int(rows[top]))
-        units = np.minimum(lengths // unit, _LONGEST)
+        units = np.clip(lengths // unit, 0, _LONGEST)
         self.accepted += len(units)
         self.total += int(units.sum())
         self.squares += int(np.dot(units, units))

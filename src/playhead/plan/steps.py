@@ -45,9 +45,10 @@ def deal_keyed(
     Parameters
     ----------
     effort
-        Effective length of the longest sample of each batch (µs), shape (K,).
+        Effective length of the longest sample of each batch, or what else makes batches alike,
+        shape (K,).
     cost
-        Samples times that length, shape (K,).
+        What each batch counts against the limit, shape (K,).
     per_step
         Micro-batches of a step, G; divides K.
     step_key, slot_key
