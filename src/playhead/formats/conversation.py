@@ -109,7 +109,7 @@ class MultimodalConversation:
                 continue
             part = next(waiting, None)
             if part is not None and not part.path and turn.value is not None:
-                said = said._replace(path=resolve_path(turn.value, folder))  # noqa: PLW2901
+                said.path = resolve_path(turn.value, folder)
             turns.append(audio_turn(leaf, place, role, said, part, text=turn.text))
         prompts = prompts_of(leaf)
         return Example(
@@ -163,7 +163,8 @@ def _checked(row: _Row) -> list[tuple[str, _Turn, Spoken | None]]:
 def _found(said: Spoken, pair: SourcePair, folder: str) -> Spoken:
     name = said.name or ""
     if pair.tars:
-        member, tar = locate(pair, name, 0)
-        return said._replace(member=member, tar=tar)
-    refuse_archive_path(name)
-    return said._replace(path=resolve_path(name, folder))
+        said.member, said.tar = locate(pair, name, 0)
+    else:
+        refuse_archive_path(name)
+        said.path = resolve_path(name, folder)
+    return said

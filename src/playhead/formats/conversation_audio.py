@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from playhead.formats.base import BadRowError, RowAudio, RowColumns
@@ -25,7 +26,8 @@ _TAR = ".tar"
 _ARCHIVES = (".tar/", ".tar.gz/", ".tgz/")
 
 
-class Spoken(NamedTuple):
+# There are very many: as structs they are quick to make, and the collector passes them by.
+class Spoken(msgspec.Struct, gc=False):
     """What a row says of one audio turn."""
 
     name: str | None

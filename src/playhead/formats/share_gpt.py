@@ -133,14 +133,15 @@ class ShareGpt:
         folder = os.path.dirname(place.shard)  # noqa: PTH120 - it may be a URL
         waiting = iter(parts)
         turns: list[Turn] = []
-        for role, text, said in pieces_of(typed, placeholder_pattern(leaf)):
+        for piece in pieces_of(typed, placeholder_pattern(leaf)):
+            said = piece.spoken
             if said is None:
-                turns.append(Turn(role=role, text=text))
+                turns.append(Turn(role=piece.role, text=piece.text))
                 continue
             part = next(waiting, None)
             if part is not None and not part.path:
-                said = _in_file(said, paths, folder)  # noqa: PLW2901
-            turns.append(audio_turn(leaf, place, role, said, part))
+                _in_file(said, paths, folder)
+            turns.append(audio_turn(leaf, place, piece.role, said, part))
         return Example(
             id=NO_ID if typed.id is None else str(typed.id),
             text=None,
@@ -182,11 +183,12 @@ def _is_collection(leaf: Leaf) -> bool:
 
 
 def _in_tar(said: Spoken, pair: SourcePair, tar: int) -> Spoken:
-    member, number = locate(pair, said.name or "", tar)
-    return said._replace(member=member, tar=number)
+    said.member, said.tar = locate(pair, said.name or "", tar)
+    return said
 
 
 def _in_file(said: Spoken, paths: AudioPaths, folder: str) -> Spoken:
     name = said.name or ""
     refuse_archive_path(name)
-    return said._replace(path=paths.resolve(name, folder))
+    said.path = paths.resolve(name, folder)
+    return said

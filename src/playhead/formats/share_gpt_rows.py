@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -55,7 +55,8 @@ class ShareGptRow(msgspec.Struct, gc=False):
 _DECODER = msgspec.json.Decoder(ShareGptRow)
 
 
-class Piece(NamedTuple):
+# There are very many: as structs they are quick to make, and the collector passes them by.
+class Piece(msgspec.Struct, gc=False):
     """A turn of the conversation, as it is once placeholders are taken out."""
 
     role: str
@@ -66,7 +67,7 @@ class Piece(NamedTuple):
     """What is said of the audio; None where it is text."""
 
 
-class _Split(NamedTuple):
+class _Split(msgspec.Struct, gc=False):
     """A turn of the row: the texts before, between and behind its placeholders."""
 
     turn: _Turn
@@ -158,14 +159,14 @@ def pieces_of(
     every = range(len(names))
     in_order = iter(every) if len(names) > 1 and wanted > 1 else None
     pieces: list[Piece] = []
-    for turn, role, texts in split:
-        for place, text in enumerate(texts):
+    for one in split:
+        for place, text in enumerate(one.texts):
             if place:
                 chosen = every if in_order is None else (next(in_order),)
-                pieces += [Piece(role, None, _spoken(turn, names[at], at)) for at in chosen]
+                pieces += [Piece(one.role, None, _spoken(one.turn, names[at], at)) for at in chosen]
             stripped = text.strip()
-            if stripped or len(texts) == 1:
-                pieces.append(Piece(role, stripped, None))
+            if stripped or len(one.texts) == 1:
+                pieces.append(Piece(one.role, stripped, None))
     return pieces
 
 

@@ -91,7 +91,9 @@ class ShareGptWebdataset:
         spoken: list[list[Spoken]] = []
         for row in rows.values():
             said = [piece.spoken for piece in pieces_of(row, pattern, is_beside_audio=True)]
-            spoken.append([one._replace(member=one.name) for one in said if one is not None])
+            spoken.append([one for one in said if one is not None])
+            for one in spoken[-1]:
+                one.member = one.name
         return conversation_columns(num_rows, list(rows), spoken)
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
@@ -99,14 +101,13 @@ class ShareGptWebdataset:
         data = decode_row(row, place)
         typed = typed_row(data, ShareGptRow)
         own = _id(leaf, place) if typed.id is None else str(typed.id)
+        pieces = pieces_of(typed, placeholder_pattern(leaf), is_beside_audio=True)
         waiting = iter(parts)
         turns = [
-            Turn(role=role, text=text)
-            if said is None
-            else audio_turn(leaf, place, role, said, next(waiting, None), unnamed=own)
-            for role, text, said in pieces_of(
-                typed, placeholder_pattern(leaf), is_beside_audio=True
-            )
+            Turn(role=piece.role, text=piece.text)
+            if piece.spoken is None
+            else audio_turn(leaf, place, piece.role, piece.spoken, next(waiting, None), unnamed=own)
+            for piece in pieces
         ]
         return Example(
             id=own,
