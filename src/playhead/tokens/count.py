@@ -74,7 +74,7 @@ class TokenCounts:
         block = read_rows(leaf, pack, start, stretch.stop)
         counted = self._of_block(leaf, pack, start, block)
         if counted is None:
-            samples = list(examples(leaf, pack, start, block.rows))
+            samples = list(examples(leaf, pack, start, block))
             found = np.array(self._of_samples(samples), np.uint32)
             counted = found.reshape(len(samples), len(Lengths._fields)).T
         columns = dict(zip(Lengths._fields, counted, strict=True))

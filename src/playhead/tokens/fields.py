@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,10 +110,12 @@ class RowFacts:
 
     def of_rows(self, leaf: Leaf, pack: LeafPack, stretch: Stretch) -> dict[str, NDArray[Any]]:
         """Return the facts of some rows; `Measure.of_rows`."""
-        rows = read_rows(leaf, pack, stretch.start, stretch.stop).rows
-        numbers = np.full((2, len(rows)), np.nan)
-        held_out = np.zeros(len(rows), bool)
-        for index, (first, speaking) in enumerate(_facts(leaf, pack, stretch.start, rows)):
+        num_rows = stretch.stop - stretch.start
+        numbers = np.full((2, num_rows), np.nan)
+        held_out = np.zeros(num_rows, bool)
+        # What is asked is asked of cuts alone.
+        facts = _facts(leaf, pack, stretch) if leaf.kind == "cut" else ()
+        for index, (first, speaking) in enumerate(facts):
             numbers[0, index] = _number(first.get("cer"))
             numbers[1, index] = _number(first.get("context_speaker_similarity"))
             held_out[index] = self._excluded and any(map(self._is_held_out, speaking))
@@ -199,14 +200,14 @@ def find_field_columns(
 
 
 def _facts(
-    leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]
+    leaf: Leaf, pack: LeafPack, stretch: Stretch
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]:
     """Give what holds the numbers of each row, and what may name its speakers."""
     reader: Any = format_of(leaf)
-    if leaf.kind != "cut":
-        # What is asked is asked of cuts alone.
-        yield from repeat(({}, ()), len(rows))
-    elif isinstance(reader, Nemo):
+    start = stretch.start
+    block = read_rows(leaf, pack, start, stretch.stop)
+    rows = block.rows
+    if isinstance(reader, Nemo):
         for number, row in enumerate(rows):
             fields = {**decode_row(row, place_of(leaf, pack, start + number)), **leaf.tags}
             yield fields, (fields,)
@@ -215,7 +216,7 @@ def _facts(
             line = row.partition(b"\n")[0]
             yield _of_cut(decode_row(line, place_of(leaf, pack, start + number)))
     else:
-        for example in examples(leaf, pack, start, rows):
+        for example in examples(leaf, pack, start, block):
             if example.cut_data is None:
                 yield example.custom, (example.custom,)
             else:

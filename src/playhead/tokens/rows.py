@@ -14,7 +14,7 @@ from playhead.storage import local
 from playhead.tokens.extra import extra_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from playhead.blend.leaf import Leaf
     from playhead.formats import Example
@@ -36,6 +36,8 @@ class RowBlock(NamedTuple):
     """Each of them."""
     joined: bytes | None = None
     """All of them as lines, where they lie so in their file."""
+    lines_of: Mapping[int, list[Part]] | None = None
+    """What other files say of them, by the row's place, where that was read with them."""
 
     def lines(self) -> bytes:
         """Return all of them as lines."""
@@ -68,7 +70,9 @@ def read_rows(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> RowBlock:
             for first, last in pairwise([start, *borders, stop])
         ]
         block = blocks[0] if len(blocks) == 1 else RowBlock([row for b in blocks for row in b.rows])
-    _check(leaf, pack, start, block.rows)
+    if pack.entry.has_lines and not pack.entry.embedded:
+        block = block._replace(lines_of=_parts(pack, start, stop))
+    _check(leaf, pack, start, block)
     return block
 
 
@@ -82,7 +86,7 @@ def place_of(leaf: Leaf, pack: LeafPack, row: int) -> Place:
     )
 
 
-def examples(leaf: Leaf, pack: LeafPack, start: int, rows: Sequence[bytes]) -> Iterator[Example]:
+def examples(leaf: Leaf, pack: LeafPack, start: int, block: RowBlock) -> Iterator[Example]:
     """Make the samples of rows that follow each other, without audio, with their extra fields.
 
     Of an extra field whose lines are chosen by the sample's key, which nobody knows before a row is
@@ -96,8 +100,8 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: Sequence[bytes]) -> I
         Its columns.
     start
         Number of the first row.
-    rows
-        The rows that `read_rows` gave.
+    block
+        What `read_rows` gave.
 
     Raises
     ------
@@ -105,7 +109,9 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, rows: Sequence[bytes]) -> I
         If a row cannot be used.
     """
     reader: Any = format_of(leaf)
-    parts = _parts(pack, start, start + len(rows))
+    rows, parts = block.rows, block.lines_of
+    if parts is None:
+        parts = _parts(pack, start, start + len(rows))
     # With its audio at hand, no row's file is looked for.
     usual = [_NO_AUDIO] if isinstance(reader, Nemo) else []
     extra = extra_lines(leaf)
@@ -138,13 +144,12 @@ def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> RowBlock
     return RowBlock([block[first:last] for first, last in zip(firsts, lasts, strict=True)])
 
 
-def _check(leaf: Leaf, pack: LeafPack, start: int, rows: list[bytes]) -> None:
-    entry = pack.entry
+def _check(leaf: Leaf, pack: LeafPack, start: int, block: RowBlock) -> None:
+    entry, rows = pack.entry, block.rows
     if not entry.fields:
         checksums = map(crc32, rows)
-    elif entry.has_lines and not entry.embedded:
-        parts = _parts(pack, start, start + len(rows))
-        lines = [[part.data for part in parts.get(at, ())] for at in range(len(rows))]
+    elif block.lines_of is not None:
+        lines = [[part.data for part in block.lines_of.get(at, ())] for at in range(len(rows))]
         checksums = map(entry.checksum, rows, lines)
     else:
         checksums = map(entry.checksum, rows)
@@ -168,8 +173,9 @@ def _parts(pack: LeafPack, start: int, stop: int) -> dict[int, list[Part]]:
     names = [fields[number] for number in parts.field.tolist()]
     data = [b""] * len(names)
     is_wanted = np.array([name == _AUDIO for name in names], bool)
+    uris = [*pack.shards.uris, ""]
     for file in np.unique(parts.file).tolist():
-        path = pack.shards.uris[file]
+        path = uris[file]
         mine = np.flatnonzero((parts.file == file) & ~is_wanted)
         if path.endswith(".tar") or not len(mine):
             continue
@@ -178,8 +184,9 @@ def _parts(pack: LeafPack, start: int, stop: int) -> dict[int, list[Part]]:
         for place, line in zip(mine.tolist(), lines, strict=True):
             data[place] = line
     offsets = parts.offset.tolist()
-    paths = [pack.shards.uris[file] for file in parts.file.tolist()]
-    lengths: list[int] = getattr(parts, "duration_us", np.full(len(names), -1)).tolist()
+    # A plain file stands in its row alone.
+    paths = [uris[file] for file in parts.file.tolist()]
+    lengths = parts.duration_us.tolist()
     for place in np.flatnonzero(is_wanted).tolist():
         part = Part(names[place], data[place], paths[place], offsets[place], lengths[place])
         found.setdefault(owner[place], []).append(part)
