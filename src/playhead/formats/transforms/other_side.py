@@ -50,11 +50,12 @@ class OtherSide:
         """Make the sample of the other side; `RowTransform.example`."""
         check_simple(example, _NAME)
         if any(getattr(step, "makes_target", False) for step in example.cut_steps):
+            custom = with_task(leaf, example, _NAME)
             return replace(
                 example,
                 audio=None if example.cut_data is not None else example.audio,
-                custom=with_task(leaf, example, _NAME),
-                cut_steps=(*example.cut_steps, Reversed(self._role)),
+                custom=custom,
+                cut_steps=(*example.cut_steps, Reversed(self._role, custom["task"])),
             )
         data: Any = example.cut_data or {}
         recording, target = data.get("recording"), (data.get("custom") or {}).get("target_audio")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from playhead.formats.transforms.speech import Supervision
 
-__all__ = ["CutStep", "Reversed", "Said", "Stretch"]
+__all__ = ["CutStep", "Reversed", "Said", "Stretch", "swapped"]
 
 
 class CutStep:
@@ -110,12 +110,14 @@ class Reversed(CutStep):
 
     role: Callable[[str | None], str | None]
     """The speaker to a speaker."""
+    task: Any
+    """The field of that name."""
 
     def __call__(self, cut: Any) -> Any:
         """Return the cut from the other side; `CutStep.__call__`."""
         from lhotse.utils import fastcopy  # noqa: PLC0415 - 2 s
 
-        custom = dict(cut.custom)
+        custom = {**cut.custom, "task": self.task}
         recording, custom["target_audio"] = custom["target_audio"], cut.recording
         return fastcopy(
             cut,

@@ -209,6 +209,16 @@ class TransformedTable(_Transformed):
         """Read rows by their numbers; `TableFormat.load`."""
         return self.inner.load(leaf, path, places, with_audio=with_audio)
 
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
+        """Make the sample of one row; `Format.example`.
+
+        Where no audio is wanted, its length is known nevertheless if the row says it.
+        """
+        example = self.inner.example(leaf, place, row, parts)
+        if example.kind == "cut" and example.audio is None and not parts:
+            example = self.inner.example(leaf, place, row, (Part("audio", b"", place.shard, 0),))
+        return self.convert(leaf, example)
+
     def _reshaped(
         self,
         leaf: Leaf,
