@@ -130,7 +130,7 @@ def test_messages_are_compared_with_the_whole_unless_their_entry_says_no(tmp_pat
     for row, sample in enumerate(read(leaf, pack)):
         chunks = [encoding.tokenizer.encode(turn.text) for turn in sample.turns]
         encoded = encoding.encode(sample)
-        assert encoded["input_ids"] == sum(chunks, [])
+        assert encoded["input_ids"] == [token for chunk in chunks for token in chunk]
         assert columns["tokens"][row] == sum(map(len, chunks))
         assert columns["output"][row] == columns["answer"][row] == len(chunks[-1])
 
