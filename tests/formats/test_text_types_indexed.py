@@ -167,7 +167,6 @@ def test_a_target_that_is_no_text_is_named_with_its_file(tmp_path: Path):
         read_all(leaf, indexed(leaf, tmp_path))
 
 
-@pytest.mark.xfail(strict=True, reason="the name of a pack does not depend on text_field yet")
 def test_another_text_field_is_another_index(tmp_path: Path):
     path = write(tmp_path / "a.jsonl", json_lines({"text": "a", "body": "b"}, {"text": "c"}))
     for field, texts in (("text", ["a", "c"]), ("body", ["b"]), ("text", ["a", "c"])):

@@ -160,7 +160,7 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
     given_paths = {**{key: entry[key] for key in entry if key not in STATUS}, **options}
     specs = _roles(kind, type_, given_paths, where)
     return Entry(
-        type="nemo_tarred" if "tar" in specs else type_,
+        type="nemo_tarred" if type_ == "nemo" and "tar" in specs else type_,
         name=_name(entry, where),
         weight=entry.get("weight"),
         tags=_tags(entry, where),

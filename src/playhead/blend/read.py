@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Kind
 
-__all__ = ["Blend", "read_blend"]
+__all__ = ["Blend", "open_config", "read_blend", "read_section"]
 
 _LONGEST_KEY = 24
 _NAMING_LABELS = ("corpus", "language", "dataset", "subset", "split")
@@ -83,12 +83,34 @@ def read_blend(
     SourceNotFoundError
         When a YAML file does not exist.
     """
-    tree, own_name = _tree(config, data_blend_dir)
+    tree, own_name = open_config(config, data_blend_dir)
     found = find_section(tree.content, section or own_name, Spot(tree.path))
+    return read_section(tree, found, strict=strict, overrides=overrides or {})
+
+
+def read_section(
+    tree: YamlTree, found: Section, *, strict: bool, overrides: Mapping[str, Any]
+) -> Blend:
+    """Read the blend of one section.
+
+    Parameters
+    ----------
+    tree
+        The config.
+    found
+        The section.
+    strict, overrides
+        As for `read_blend`.
+
+    Raises
+    ------
+    ConfigError
+        When the config cannot be used; the message names file and place.
+    """
     where = Spot(tree.path, found.keys)
     notes: list[str] = []
-    values = {**_body(tree, found), **(overrides or {})}
-    _check_overrides(overrides or {})
+    values = {**_body(tree, found), **overrides}
+    _check_overrides(overrides)
     options = read_options(values, where=where, strict=strict, notes=notes)
     entries, way = _entries(options, where, notes)
     keys = () if isinstance(tree.content, list) else (*found.keys, *way)
@@ -110,8 +132,21 @@ def read_blend(
     )
 
 
-def _tree(config: Any, data_blend_dir: str | None) -> tuple[YamlTree, str | None]:
-    """A config, and what it is called where it is a part of a larger one."""
+def open_config(config: Any, data_blend_dir: str | None) -> tuple[YamlTree, str | None]:
+    """Open a config; what it is called, where it is a part of a larger one, comes with it.
+
+    Parameters
+    ----------
+    config, data_blend_dir
+        As for `read_blend`.
+
+    Raises
+    ------
+    ConfigError
+        When it is no config.
+    SourceNotFoundError
+        When there is no such file.
+    """
     if isinstance(config, (str, PathLike)):
         return load_tree(str(config), data_blend_dir=data_blend_dir), None
     name = None

@@ -46,7 +46,12 @@ class _Item:
 
 
 def sources_of(
-    type_: str, specs: Mapping[str, Any], *, base: Path | None, where: Spot
+    type_: str,
+    specs: Mapping[str, Any],
+    *,
+    base: Path | None,
+    where: Spot,
+    are_partners: bool = True,
 ) -> list[Source]:
     """The sources that an entry names.
 
@@ -65,6 +70,9 @@ def sources_of(
         and are there, are those. None where there is no such file.
     where
         The entry, for messages.
+    are_partners
+        Whether items at the same place belong together; otherwise the files of one role belong to
+        all those of another.
 
     Raises
     ------
@@ -73,7 +81,7 @@ def sources_of(
     """
     items = {role: _items(spec, role, where) for role, spec in specs.items()}
     main, *others = items
-    for role in others:
+    for role in others if are_partners else ():
         _check_partners(items[main], items[role], (main, role), specs, where)
     weighted = [item.weight is not None for item in items[main]]
     if any(weighted) and not all(weighted):

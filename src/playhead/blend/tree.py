@@ -161,7 +161,13 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
 
 
 def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) -> Node:
-    sources = sources_of(entry.type, entry.specs, base=tree.folder, where=where)
+    sources = sources_of(
+        entry.type,
+        entry.specs,
+        base=tree.folder,
+        where=where,
+        are_partners=entry.own.get("tar_lookup_mode") != "collection",
+    )
     own, lines = _own_and_lines(entry, where)
     fields = _located((*entry.extra_fields, *lines), tree)
     several = len(sources) > 1

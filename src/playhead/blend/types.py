@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Kind
 
-__all__ = ["InputType", "declare", "declared", "has_turns", "type_names"]
+__all__ = ["InputType", "declare", "declared", "has_texts", "has_turns", "type_names"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +86,18 @@ def has_turns(name: str) -> bool:
     """
     of_name = declared(name)
     return of_name is not None and of_name.kind == "conversation"
+
+
+def has_texts(name: str) -> bool:
+    """Whether the rows of an input type are texts, which those without one are left out of.
+
+    Examples
+    --------
+    >>> has_texts("txt_jsonl"), has_texts("nemo")
+    (True, False)
+    """
+    of_name = declared(name)
+    return of_name is not None and of_name.kind == "text"
 
 
 _NEMO = {"manifest": "manifest_filepath", "tar": "tarred_audio_filepaths"}

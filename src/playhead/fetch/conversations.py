@@ -116,6 +116,8 @@ class AudioTurn:
 class Conversation(Written):
     """Turns that are written or spoken."""
 
+    language: str | None = None
+    """Its language, where its row or its source says one."""
     turns: list[TextTurn | AudioTurn]
     """The turns, in order."""
     token_equivalent_duration: float | None = None
@@ -177,6 +179,7 @@ def to_sample(
     return Conversation(
         id=example.id,
         custom=custom,
+        language=example.language,
         turns=[
             TextTurn(value=turn.text or "", role=turn.role)
             if turn.audio is None
@@ -207,4 +210,5 @@ def _pair(example: Example, custom: dict[str, Any]) -> TextPair:
     )
 
 
-_OF_PAIRS = ("source", "target", "question")
+_HALVES = ("source", "target", "question")
+_OF_PAIRS = (*_HALVES, *(f"{half}_language" for half in _HALVES))

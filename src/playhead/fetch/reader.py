@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 
@@ -116,7 +115,7 @@ class Reader:
             if isinstance(reader, TableFormat):
                 self._load(group, reader, tables, with_audio=with_audio)
                 continue
-            self._ask_for_rows(ranges, group)
+            self._ask_for_rows(ranges, group, reader, size)
             if with_audio:
                 self._ask_for_members(ranges, group, size)
             wanted += self._ask_for_parts(ranges, group, 3 * size + len(wanted), with_audio)
@@ -199,12 +198,26 @@ class Reader:
                 rows = reader.load(group.leaf, path, places, with_audio=with_audio)
             tables.update(zip(group.at[mine].tolist(), rows, strict=True))
 
-    def _ask_for_rows(self, ranges: Ranges, group: _Rows) -> None:
+    def _ask_for_rows(self, ranges: Ranges, group: _Rows, reader: Any, size: int) -> None:
         pack, rows = group.pack, group.rows
+        if getattr(reader, "rows_are_members", False):
+            self._ask_for_names(ranges, group, size)
         if pack.row_bytes(int(rows[0])) is None:
             files = self._files(ranges, pack, pack.shard[rows])
             sizes = pack.row_size[rows].astype(np.int64)
             ranges.add(files, pack.row_offset[rows], sizes, group.at)
+
+    def _ask_for_names(self, ranges: Ranges, group: _Rows, size: int) -> None:
+        """Ask for the headers of rows that are members: samples may be called as they are."""
+        pack, uris = group.pack, group.pack.shards.uris
+        shards = pack.shard[group.rows]
+        tars = [number for number in np.unique(shards).tolist() if uris[number].endswith(".tar")]
+        mine = np.flatnonzero(np.isin(shards, tars))
+        if len(mine):
+            rows, files = group.rows[mine], self._files(ranges, pack, shards[mine])
+            header = pack.row_offset[rows] - BLOCK
+            sizes = np.full(len(rows), BLOCK, np.int64)
+            ranges.add(files, header, sizes, group.at[mine] + size)
 
     def _ask_for_members(self, ranges: Ranges, group: _Rows, size: int) -> None:
         pack = group.pack
@@ -264,29 +277,33 @@ class Reader:
         is_table = isinstance(reader, TableFormat)
         member_of: Callable[[bytes], str | None] | None = getattr(reader, "member", None)
         uris = pack.shards.uris
+        has_lines = pack.entry.has_lines and not pack.entry.embedded
+        in_members = getattr(reader, "rows_are_members", False)
         facts = zip(
             group.at.tolist(),
             rows.tolist(),
             pack.shard[rows].tolist(),
             pack.row_offset[rows].tolist(),
+            pack.row_size[rows].tolist(),
             pack.row_crc[rows].tolist(),
             pack.tar[rows].tolist(),
             pack.audio_offset[rows].tolist(),
             pack.audio_size[rows].tolist(),
             strict=True,
         )
-        for at, row, shard, row_offset, row_crc, tar, offset, payload_size in facts:
+        for at, row, shard, row_offset, row_size, row_crc, tar, offset, payload_size in facts:
             content = found.row[at]
             if content is None:
                 content = pack.row_bytes(row) or b""
             place = Place(
                 leaf=leaf.name, shard=uris[shard], row=row, byte=row_offset, is_table=is_table
             )
-            if crc32(pack.entry.line_of(content)) != row_crc:
+            parts = found.parts.get(at, [])
+            lines = [part.data for part in parts] if has_lines else ()
+            if pack.entry.checksum(content, lines) != row_crc:
                 raise StaleIndexError(
                     "the row is not the one that was indexed", where=str(place), fix=REINDEX
                 )
-            parts = found.parts.get(at, [])
             if tar >= 0 and with_audio:
                 header = checked_header(found.header[at] or b"", uris[tar], offset, payload_size)
                 wanted = member_of(content) if member_of is not None else None
@@ -298,6 +315,9 @@ class Reader:
                 )
             elif is_table and (audio := found.audio[at]) is not None:
                 parts = [Part("audio", audio, uris[shard], row_offset)]
+            elif in_members and place.shard.endswith(".tar"):
+                header = checked_header(found.header[at] or b"", place.shard, row_offset, row_size)
+                place = replace(place, member=f"{place.shard}/{to_text(header.name)}")
             elif parts and parts[0].path:
                 place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
             example = _example_of(reader, leaf, place, content, parts)

@@ -52,6 +52,8 @@ class SourcePair:
     """The shard number of each archive, where several serve one manifest by `shard_id`."""
     fields: tuple[FieldShard, ...] = ()
     """Files that run parallel to the manifest, record by row."""
+    left_out: tuple[int, ...] = ()
+    """Lines of the manifest that are left out unread, counted from 0, ascending."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from playhead.errors import ConfigError, NotSupportedError
+from playhead.errors import ConfigError
 from playhead.formats.base import SourcePair
 from playhead.formats.conversation_archives import check_archives, locate, pair_archives
 from playhead.formats.conversation_audio import (
@@ -99,12 +99,6 @@ class ShareGpt:
         else:
             pairs = pair_archives(manifests, tars, leaf.name)
         left_out = lines_of_manifests(excluded_lines(leaf), manifests, leaf.name)
-        if any(left_out) and not hasattr(SourcePair, "left_out"):
-            raise NotSupportedError(
-                "excluded_manifest_lines are not left out yet",
-                where=f"leaf {leaf.name}",
-                fix="Take the lines out of a copy of the manifest",
-            )
         return [
             replace(pair, left_out=lines) if lines else pair
             for pair, lines in zip(pairs, left_out, strict=True)

@@ -58,6 +58,8 @@ class FieldRows(NamedTuple):
     lines: list[bytes] | None
     """The lines of each row's fields that are lines, each after a newline, where rows are
     embedded: these are no parts then."""
+    texts: list[bytes] | None
+    """The lines of each row's fields that are text, each after a newline; None without any."""
 
 
 class FieldFiles:
@@ -112,10 +114,14 @@ class FieldFiles:
         count = np.zeros(len(chosen), np.int64)
         found: list[tuple[int, int, int, int, int]] = []
         lines = [b""] * len(chosen) if self._embed else None
+        texts: list[bytes] | None = None
         for file in self._files:
             records = file.take(first, ids, self._manifest)
             for row, number in enumerate(chosen):
                 record = records[number]
+                if record.id is None and record.line is not None:
+                    texts = texts or [b""] * len(chosen)
+                    texts[row] += b"\n" + record.line
                 if record.line is not None and lines is not None:
                     lines[row] += b"\n" + record.line
                 elif not record.is_absent:
@@ -133,6 +139,7 @@ class FieldFiles:
                 np.full(len(found), -1),
             ),
             lines,
+            texts,
         )
 
     def forget(self, before: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from playhead.errors import ManifestError
 from playhead.formats import BadRowError
 from playhead.index.build_audios import AUDIO_FIELD, TurnPlaces, find_turns
-from playhead.index.build_parts import BAD_ROW
+from playhead.index.build_parts import BAD_ROW, NO_ROW
 from playhead.index.build_rows import (
     Rows,
     ScanTask,
@@ -61,6 +61,7 @@ def scan_members(task: ScanTask, reader: Any) -> Iterator[Rows]:
     """
     path = task.pair.manifest
     members = list(Archive(path).hop())
+    unused = len(members)
     samples = iter(reader.samples(task.leaf, [member.name for member in members]))
     while True:
         try:
@@ -69,8 +70,11 @@ def scan_members(task: ScanTask, reader: Any) -> Iterator[Rows]:
             where = f"leaf {task.leaf.name}, {path}"
             raise ManifestError(error.what, where=where, fix=error.fix) from None
         if not some:
-            return
+            break
+        unused -= sum(1 + len(sample.audio) for sample in some)
         yield from _read_halves(task, reader, _Members(members, some))
+    if unused > 0:
+        task.dropped[NO_ROW] += unused
 
 
 def _read_halves(task: ScanTask, reader: Any, some: _Members) -> Iterator[Rows]:

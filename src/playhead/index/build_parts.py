@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from playhead.index.build_target import LeafSources
     from playhead.index.pack import LeafPack
 
-__all__ = ["BAD_ROW", "BLANK_LINE", "Known", "Part", "parts"]
+__all__ = ["BAD_ROW", "BLANK_LINE", "EXCLUDED_LINE", "NO_ROW", "Known", "Part", "parts"]
 
 BAD_ROW = "bad row"
 """The reason under which rows that cannot be used are counted."""
 
 BLANK_LINE = "blank line"
 """The reason under which lines that hold nothing are counted."""
+
+EXCLUDED_LINE = "excluded line"
+"""The reason under which lines are counted that a config leaves out by their numbers."""
+
+NO_ROW = "tar member that is no row"
+"""The reason under which members are counted that belong to no sample of their archive."""
 
 
 class Known(NamedTuple):

@@ -13,7 +13,7 @@ from playhead.index.build_audios import AUDIO_FIELD, find_turns
 from playhead.index.build_fields import FieldFiles
 from playhead.index.build_measure import measure
 from playhead.index.build_members import lies_in_members, scan_members
-from playhead.index.build_parts import BAD_ROW, BLANK_LINE
+from playhead.index.build_parts import BAD_ROW, BLANK_LINE, EXCLUDED_LINE
 from playhead.index.build_rows import (
     Rows,
     ScanTask,
@@ -172,12 +172,27 @@ def _scan_block(
         block.offset + len(block.data),
         num_rows,
     )
+    for piece in _pieces(task, run):
+        yield from _read_piece(task, others, piece)
+
+
+def _read_piece(task: ScanTask, others: _Companions, piece: _Run) -> Iterator[Rows]:
     try:
-        yield _read(task, others, run)
+        yield _read(task, others, piece)
     except BadRowError:
         # Blanks are the common cause; only if there is another must the lines be halved.
-        run = _without_blanks(task, run) if others.is_json else run
-        yield from _read_halves(task, others, run)
+        full = _without_blanks(task, piece) if others.is_json else piece
+        yield from _read_halves(task, others, full)
+
+
+def _pieces(task: ScanTask, run: _Run) -> list[_Run]:
+    """The stretches of lines that are left when some are left out."""
+    if not task.pair.left_out:
+        return [run]
+    out = np.flatnonzero(np.isin(run.numbers, np.array(task.pair.left_out)))
+    task.dropped[EXCLUDED_LINE] += len(out)
+    borders = zip([0, *(out + 1).tolist()], [*out.tolist(), len(run.numbers)], strict=True)
+    return [run.part(start, stop) for start, stop in borders if stop > start]
 
 
 def _without_blanks(task: ScanTask, run: _Run) -> _Run:
@@ -228,7 +243,10 @@ def _read(task: ScanTask, others: _Companions, lines: _Run) -> Rows:
     parts = None
     if others.fields:
         ids = rows.ids or [None] * rows.num_rows
-        parts, field_lines = others.fields.rows(lines.ordinal, ids, rows.kept)
+        parts, field_lines, texts = others.fields.rows(lines.ordinal, ids, rows.kept)
+        if texts is not None:
+            whole = [a + b for a, b in zip(content, texts, strict=True)]
+            columns["row_crc"] = np.array(list(map(crc32, whole)), np.uint32)
         if field_lines is not None:
             content = [a + b for a, b in zip(content, field_lines, strict=True)]
         columns["audio_offset"], columns["audio_size"] = extent(parts)

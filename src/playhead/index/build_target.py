@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
+from playhead.blend.types import has_texts
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.formats import format_of
 from playhead.index.source import stamps
@@ -190,6 +191,7 @@ def _shaping(leaf: Leaf) -> dict[str, Any]:
         "input_sampling_rate": options.input_sampling_rate,
         # Only where there are any: packs of the other types keep their names.
         **({"own": dict(leaf.own)} if leaf.own else {}),
+        **({"text_field": options.text_field} if has_texts(leaf.type) else {}),
         **({"transforms": leaf.transforms} if leaf.transforms else {}),
     }
 

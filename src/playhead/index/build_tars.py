@@ -12,7 +12,7 @@ from playhead.index.build_audios import TurnPlaces
 from playhead.index.tarhop import Archive
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,12 +39,14 @@ class TarIndex:
     ----------
     path
         The archive.
+    name_of
+        What is looked for of a member's name; all of it by default.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, name_of: Callable[[str], str] = str) -> None:
         names, offset, size = array("q"), array("q"), array("q")
         for member in Archive(path).hop():
-            names.append(_hash(member.name))
+            names.append(_hash(name_of(member.name)))
             offset.append(member.payload)
             size.append(member.size)
         order = np.argsort(np.array(names, np.int64), kind="stable")
@@ -104,6 +106,7 @@ class ArchiveIndex:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
         self._tars: dict[int, TarIndex] = {}
+        self._collection: dict[tuple[int, Callable[[str], str]], TarIndex] = {}
 
     def find(self, tar: NDArray[np.int32], names: Sequence[str]) -> Places:
         """Find members by the number of their archive and their name; shapes (K,).
@@ -136,33 +139,45 @@ class ArchiveIndex:
         """
         at = np.flatnonzero(np.array([turn.member is not None for turn in turns], np.bool_))
         tar = np.array([turn.tar for turn in turns], np.int32)[at]
-        names = [turns[int(i)].member or "" for i in at]
-        anywhere = np.flatnonzero(tar < 0)
-        tar[anywhere] = self._numbers_of([names[int(i)] for i in anywhere])
-        places = self.find(tar, names)
+        known, unknown = at[tar >= 0], at[tar < 0]
         file = np.full(len(turns), -1, np.int32)
         offset, size = np.zeros(len(turns), np.int64), np.zeros(len(turns), np.int64)
-        file[at], offset[at], size[at] = tar + np.int32(first_shard), places.offset, places.size
+        file[known] = tar[tar >= 0]
+        offset[known], size[known] = self.find(file[known], _names(turns, known))
+        file[unknown], offset[unknown], size[unknown] = self._anywhere(_names(turns, unknown))
+        file[at] += np.int32(first_shard)
         return TurnPlaces(file, offset, size)
 
-    def _numbers_of(self, names: Sequence[str]) -> NDArray[np.int32]:
-        """In which archive each member is."""
-        found = np.full(len(names), -1, np.int32)
-        for number in range(len(self._paths)) if names else ():
-            here = self._index(number).has(names)
-            twice = np.flatnonzero(here & (found >= 0))
-            if len(twice):
-                tars = self._paths[int(found[twice[0]])], self._paths[number]
-                raise BadRowError(
-                    f"the member {names[int(twice[0])]!r} is in {tars[0]} and in {tars[1]}",
-                    fix="Give every member a name of its own",
-                )
-            found[here] = number
-        if (found < 0).any():
+    def _anywhere(self, names: list[str]) -> TurnPlaces:
+        """Find members in all archives together, by their whole names or by the last part."""
+        file = np.full(len(names), -1, np.int32)
+        offset, size = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+        for name_of in (str, _last_part):
+            todo = np.flatnonzero(file < 0)
+            wanted = [name_of(names[int(i)]) for i in todo]
+            for number in range(len(self._paths)) if wanted else ():
+                index = self._collected(number, name_of)
+                at = np.flatnonzero(index.has(wanted))
+                twice = at[file[todo[at]] >= 0]
+                if len(twice):
+                    tars = self._paths[int(file[todo[twice[0]]])], self._paths[number]
+                    raise BadRowError(
+                        f"the member {wanted[int(twice[0])]!r} is in {tars[0]} and in {tars[1]}",
+                        fix="Give every member a name of its own",
+                    )
+                places = index.find([wanted[int(i)] for i in at])
+                file[todo[at]], offset[todo[at]], size[todo[at]] = number, *places
+        if (file < 0).any():
             raise BadRowError(
-                f"no member {names[int(np.argmin(found))]!r} in any of the tars", fix=_INDEX_FIX
+                f"no member {names[int(np.argmin(file))]!r} in any of the tars", fix=_INDEX_FIX
             )
-        return found
+        return TurnPlaces(file, offset, size)
+
+    def _collected(self, number: int, name_of: Callable[[str], str]) -> TarIndex:
+        index = self._collection.get((number, name_of))
+        if index is None:
+            index = self._collection[number, name_of] = TarIndex(self._paths[number], name_of)
+        return index
 
     def _index(self, number: int) -> TarIndex:
         index = self._tars.get(number)
@@ -174,6 +189,14 @@ class ArchiveIndex:
     def num_unused(self) -> int:
         """Members that no row has asked for, of the archives that were scanned."""
         return sum(index.num_unused for index in self._tars.values())
+
+
+def _names(turns: Sequence[RowAudio], at: NDArray[np.int64]) -> list[str]:
+    return [turns[int(number)].member or "" for number in at]
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _hash(name: str) -> int:

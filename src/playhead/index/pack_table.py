@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from playhead.blend.types import has_turns
+from playhead.blend.types import declared, has_turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,11 +89,29 @@ class LeafEntry(msgspec.Struct, frozen=True, kw_only=True):
     history: list[Change] = []
     """Rebuilds, oldest first."""
 
-    def line_of(self, row: bytes) -> bytes:
-        """Return the source's own bytes of a row: what fields add to embedded ones is behind it."""
-        if not (self.embedded and self.fields) or has_turns(self.type):
-            return row
-        return row.partition(b"\n")[0]
+    @property
+    def has_lines(self) -> bool:
+        """Whether lines of other files are as much of a row as its own."""
+        kind = declared(self.type)
+        return kind is not None and kind.kind == "pair"
+
+    def checksum(self, row: bytes, lines: Sequence[bytes] = ()) -> int:
+        """Return the CRC-32 by which a row is known.
+
+        Parameters
+        ----------
+        row
+            Its bytes, as they lie in their source or in the pack: what fields add to the latter is
+            behind its own.
+        lines
+            The lines of other files that are of it, where it is not in the pack.
+        """
+        if self.embedded and self.fields and not (self.has_lines or has_turns(self.type)):
+            row = row.partition(b"\n")[0]
+        checksum = crc32(row)
+        for line in lines:
+            checksum = crc32(line, crc32(b"\n", checksum))
+        return checksum
 
 
 @dataclass(frozen=True)
