@@ -30,6 +30,7 @@ from peer.nemo_rules import (
 from peer.nemo_talk import MODEL, resolved, talk_configs
 from peer.nemo_talk_rules import OF_TALK
 from peer.nemo_talk_rules import TARRED as TARRED_TALK
+from peer.nemo_talk_rules import of_windows as of_talk_windows
 from support.ten_cuts import Corpus
 
 TARRED = frozenset({"manifest_origin", "tar_origin"})
@@ -363,7 +364,7 @@ def of_talk() -> dict[str, Case]:
         name: Case(
             config=config,
             tokenizer=f"{ROOT}/talk/{MODEL}",
-            expected=OF_TALK.get(of, same),
+            expected=of_talk_windows if "windows" in name else OF_TALK.get(of, same),
             provenance=TARRED if of in TARRED_TALK else frozenset(),
             refusal="Couldn't determine the length" if "without a prompt" in name else None,
         )

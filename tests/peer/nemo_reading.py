@@ -50,6 +50,8 @@ def facts_of(cut: Any) -> dict[str, Any]:
     custom: dict[str, Any] = {}
     for one in inner:
         custom.update(getattr(one, "custom", None) or {})
+    # The length with which a batch was made.
+    custom.pop("num_tokens", None)
     attributes = {name: numbers(custom.pop(name, getattr(cut, name, None))) for name in _IDS}
     audio = cut.load_audio().astype(np.float32)
     said = []
@@ -128,6 +130,7 @@ def facts_of_talk(example: Any) -> dict[str, Any]:
     facts = {**ids, **lengths, "custom": plain(own)}
     if hasattr(example, "turns"):
         facts |= {"id": example.id, "turns": [facts_of_turn(turn) for turn in example.turns]}
+        facts["language"] = getattr(example, "language", None)
     elif hasattr(example, "source"):
         for name in ("source", "target", "question"):
             facts[name] = facts_of_text(getattr(example, name))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peer.nemo_rules import NEW, of_members, same
+from peer.nemo_rules import NEW, same
+from support.talk import sentencepiece_model
 
 if TYPE_CHECKING:
     from peer.nemo_rules import Facts, Rule
@@ -35,19 +37,56 @@ def of_archives(facts: Facts) -> list[Facts]:
     return [{**facts, "custom": {}, "turns": turns}]
 
 
+def of_speech(facts: Facts) -> list[Facts]:
+    """In NeMo what is made of speech has no language."""
+    return [{**facts, "language": None}]
+
+
 def of_rows(facts: Facts) -> list[Facts]:
     """NeMo calls a row by its file's stem."""
     turns = [
         {**turn, "cut": Path(turn["cut"]).stem} if "cut" in turn else turn
         for turn in facts["turns"]
     ]
-    return [{**facts, "id": Path(facts["id"]).stem, "turns": turns}]
+    return of_speech({**facts, "id": Path(facts["id"]).stem, "turns": turns})
 
 
 def of_questions(facts: Facts) -> list[Facts]:
     """In NeMo the transcript of what is heard is not told."""
     turns = [{**turn, "text": ""} if "text" in turn else turn for turn in facts["turns"]]
-    return [{**facts, "turns": turns}]
+    return of_speech({**facts, "turns": turns})
+
+
+@lru_cache
+def _model() -> Any:
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_proto=sentencepiece_model())
+
+
+def of_speakers(facts: Facts) -> list[Facts]:
+    """In NeMo the first transcript is the answer, whoever says it."""
+    answer = _model().encode(facts["supervisions"][0]["text"])
+    ids = {"input_ids": answer, "answer_ids": answer, "mask": [1] * len(answer)}
+    return [{**facts, **ids}]
+
+
+def of_windows(facts: Facts) -> list[Facts]:
+    """NeMo makes a text of each window and encodes that; here all windows have the whole text."""
+    model = _model()
+    text = model.decode(facts["answer_ids"][:-1])
+    answer = [*model.encode(f"{text} "), model.eos_id()]
+    count = len(answer)
+    ids = {"input_ids": answer, "answer_ids": answer, "mask": [1] * count}
+    lengths = {"output_length": count, "total_length": count}
+    return [{**facts, **ids, **lengths, "custom": {}, "text": text}]
+
+
+def of_continuations(facts: Facts) -> list[Facts]:
+    """NeMo keeps no other fields."""
+    kept = ("target_audio", "context_audio", "task")
+    custom = {key: facts["custom"][key] for key in kept}
+    return of_speakers({**facts, "custom": custom})
 
 
 OF_TALK: dict[str, Rule] = {
@@ -63,9 +102,13 @@ OF_TALK: dict[str, Rule] = {
     "share_gpt, tars": of_fields,
     "share_gpt_webdataset": of_archives,
     "share_gpt_webdataset, scan": of_archives,
+    "lhotse_as_conversation": of_speech,
+    "lhotse_as_conversation, tars": of_speech,
     "lhotse_as_conversation, manifest": of_rows,
+    "s2s_as_conversation": of_speech,
     "sqa_as_conversation": of_questions,
-    "nemo_tarred_to_duplex": of_members,
-    "nemo_tarred_to_duplex, silence": of_members,
+    "s2s_duplex_overlap_as_s2s_duplex": of_speakers,
+    "s2s_duplex_reverse_role": of_speakers,
+    "lhotse_magpietts_data_as_continuation": of_continuations,
 }
 TARRED = {"lhotse_as_conversation, tars", "nemo_tarred_to_duplex", "nemo_tarred_to_duplex, silence"}

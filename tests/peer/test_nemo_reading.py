@@ -24,6 +24,7 @@ from peer.nemo_rules import NEW, ROOT
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:a pass that ends takes every sample once"),
+    pytest.mark.filterwarnings("ignore:samples longer than the last of bucket_duration_bins"),
     pytest.mark.filterwarnings("ignore:options of config that have no meaning here"),
 ]
 
