@@ -1,4 +1,4 @@
-"""Small ready-made datasets."""
+"""Waveforms and transcripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playhead.formats import Example
 
-__all__ = ["Ids", "SpeechToText"]
+__all__ = ["SpeechToText"]
 
 
 class SpeechToText:
@@ -37,6 +37,7 @@ class SpeechToText:
     Audio of several channels is an error: ``channel_selector`` chooses one.
     """
 
+    modalities = frozenset({"audio"})
     reads_audio = True
 
     def collate(
@@ -84,22 +85,3 @@ def _padded_tokens(tokens: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tenso
         if lengths_name is not None:
             found[lengths_name] = torch.tensor(lengths)
     return found
-
-
-class Ids:
-    """Ids alone: reads rows and no audio, to look at what would be trained on.
-
-    A batch is a dict of ``ids``, a list of str, and ``playhead``, a `BatchInfo`.
-    """
-
-    reads_audio = False
-
-    def collate(
-        self,
-        examples: Sequence[Example],
-        *,
-        sample_rate: int | None,  # noqa: ARG002 - no audio is read
-        sample_keys: NDArray[np.uint64],  # noqa: ARG002 - nothing here is random
-    ) -> dict[str, Any]:
-        """Make a batch; see `playhead.fetch.ExampleDataset`."""
-        return {"ids": [example.id for example in examples]}
