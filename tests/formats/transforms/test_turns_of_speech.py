@@ -12,6 +12,7 @@ from lhotse.cut import MultiCut
 from playhead.errors import ManifestError
 from playhead.formats import Audio, Example
 from support.fetching import leaf_of
+from support.shar import write_shar
 from support.transforming import (
     PLACE,
     apply,
@@ -246,3 +247,20 @@ def test_a_stretch_of_a_file_is_decoded_without_its_cut(tmp_path):
     assert audio.cut_steps == ()
     assert audio.audio == replace(example.audio, start=0.75, duration=0.5)
     assert [one.text for one in cut_of(audio).supervisions] == ["asked"]
+
+
+def test_turns_of_a_shar_keep_their_encoded_audio(folder, source):
+    one = overlapping(source)
+    write_shar(folder / "shar", [one], {"recording": "wav"})
+    leaf = with_transforms(leaf_of("lhotse_shar", shar=folder / "shar"), NAME)
+    (talk,) = read(leaf, index(leaf, folder))
+    first, second = (turn.audio for turn in talk.turns if turn.audio is not None)
+    assert first is not None
+    assert second is not None
+    assert first.audio is not None
+    assert second.audio is not None
+    # Both are stretches of the same bytes, which a cut is not needed for.
+    assert first.audio.source is second.audio.source
+    assert (first.audio.start, second.audio.start) == (0.0, 1.2)
+    heard = cut_of(second).load_audio()
+    assert np.allclose(heard, source.load_audio()[:, 24533 : 24533 + 12998], atol=1e-4)
