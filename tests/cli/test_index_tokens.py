@@ -133,3 +133,30 @@ def test_a_file_whose_name_looks_like_languages_is_a_file(corpus, monkeypatch):
     assert parse_spec("en=x,de=y") == "en=x,de=y"
     assert parse_spec("en=x,fr=y") == {"en": "x", "fr": "y"}
     assert parse_spec("folder,more") == "folder,more"
+
+
+def test_a_blend_that_is_measured_in_tokens_is_counted_as_its_loader_will_ask(tmp_path):
+    from playhead.audio_tokens import AudioTokens
+    from support.talk import FORMS, section, tokenizer
+
+    entry = FORMS["multimodal_conversation"].write(tmp_path)
+    options = section(entry, use_multimodal_sampling=True, batch_tokens=500)
+    (tmp_path / "blend.yaml").write_text(json.dumps(options))
+    spec = tokenizer(tmp_path)
+    ran = index(tmp_path, "--tokenizer", spec, "--prompt-format", "llama3", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    (told,) = json.loads(ran.stdout)["tokens"]
+    (leaf,) = read_blend(tmp_path / "blend.yaml").leaves
+    (pack,) = open_leaves([leaf], pack_dir=str(tmp_path / "x/playhead"))
+    audio = AudioTokens.of_duration(80_000)
+    found = find_token_columns(
+        leaf, pack, Encoding(load_tokenizer(spec), "llama3", audio=audio).digest
+    )
+    assert found is not None
+    assert told["tokens"] == found["tokens"].sum()
+    assert (found["tokens"] == found["input"] + found["output"]).all()
+    del options["token_equivalent_duration"]
+    (tmp_path / "blend.yaml").write_text(json.dumps(options))
+    ran = index(tmp_path, "--tokenizer", spec, "--prompt-format", "llama3")
+    assert ran.exit_code == 1
+    assert "nothing says how many tokens that takes" in ran.stderr

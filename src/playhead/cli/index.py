@@ -17,9 +17,10 @@ from playhead.paths import scheme
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from playhead.blend import Blend
     from playhead.blend.leaf import Leaf
     from playhead.index.exclusions import RowName
-    from playhead.index.found import Blend
+    from playhead.index.found import Blend as NamedBlend
     from playhead.index.sidecars import Sidecar
     from playhead.tokens.encoding import Encoding
 
@@ -177,7 +178,9 @@ def index(
         _build_sidecars(report, max(1, workers))
         # Part of the files is not enough for a pack.
         blends = found.blends if kind is None else ()
-        leaves = [leaf for blend in blends for leaf in _leaves(blend, data_blend_dir, report)]
+        read = [_read(blend, data_blend_dir, report) for blend in blends]
+        whole = [blend for blend in read if blend is not None]
+        leaves = [leaf for blend in whole for leaf in blend.leaves]
         own = _own_leaves(leaves, mine, report)
         _build_packs(
             report,
@@ -189,7 +192,7 @@ def index(
             skip_bad_rows=skip_bad_rows,
         )
         if encoding is not None:
-            _count_tokens(report, own, encoding, workers=max(1, workers), force=force)
+            _count_tokens(report, whole, own, encoding, workers=max(1, workers), force=force)
         if names:
             _exclude(report, own, names)
     report.say_failures()
@@ -224,23 +227,23 @@ def _build_sidecars(report: Report, workers: int) -> None:
             heartbeat.advance(failure=failure)
 
 
-def _leaves(blend: Blend, data_blend_dir: str | None, report: Report) -> Sequence[Leaf]:
+def _read(named: NamedBlend, data_blend_dir: str | None, report: Report) -> Blend | None:
     from playhead.blend import read_blend  # noqa: PLC0415
 
-    name = blend.config if blend.section is None else f"{blend.config}: {blend.section}"
+    name = named.config if named.section is None else f"{named.config}: {named.section}"
     try:
         return read_blend(
-            blend.config,
-            section=blend.section,
+            named.config,
+            section=named.section,
             data_blend_dir=data_blend_dir,
             # A list of entries need not say how large a batch is before it is indexed.
             overrides={"batch_size": 1},
-        ).leaves
+        )
     except NotSupportedError as error:
         report.note(f"no packs are built for {name}: {error}")
     except PlayheadError as error:
         say(report.fail("pack", name, error))
-    return ()
+    return None
 
 
 def _own_leaves(leaves: Sequence[Leaf], mine: slice, report: Report) -> Sequence[Leaf]:
@@ -284,15 +287,30 @@ def _encoding(tokenizer: str | None, prompt_format: str | None) -> Encoding | No
 
 
 def _count_tokens(
-    report: Report, leaves: Sequence[Leaf], encoding: Encoding, *, workers: int, force: bool
+    report: Report,
+    blends: Sequence[Blend],
+    leaves: Sequence[Leaf],
+    encoding: Encoding,
+    *,
+    workers: int,
+    force: bool,
 ) -> None:
-    from playhead.cli.index_tokens import count_tokens, packs_of, say_tokens  # noqa: PLC0415
+    from playhead.cli.index_tokens import (  # noqa: PLC0415  (loads pyarrow)
+        count_tokens,
+        measured_as_trained,
+        packs_of,
+        say_tokens,
+    )
 
     if not leaves:
         report.note("no tokens are counted, for no config is named whose packs are there")
         return
-    packs = packs_of(leaves, report.packs)
-    report.tokens = count_tokens(packs, encoding, workers=workers, force=force)
+    try:
+        todo = measured_as_trained(blends, packs_of(leaves, report.packs), encoding)
+    except PlayheadError as error:
+        say(report.fail("tokens", "the config", error))
+        return
+    report.tokens = count_tokens(todo, workers=workers, force=force)
     for result in report.tokens:
         if result.error is not None:
             say(report.fail("tokens", result.path, result.error))

@@ -14,13 +14,22 @@ from playhead.errors import PlayheadError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
+    from playhead.blend import Blend
     from playhead.blend.leaf import Leaf
     from playhead.index.build import PackResult
     from playhead.index.build_pace import Progress
     from playhead.index.pack import LeafPack
     from playhead.tokens.encoding import Encoding
 
-__all__ = ["TokenResult", "count_tokens", "encoding_of", "packs_of", "parse_spec", "say_tokens"]
+__all__ = [
+    "TokenResult",
+    "count_tokens",
+    "encoding_of",
+    "measured_as_trained",
+    "packs_of",
+    "parse_spec",
+    "say_tokens",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +90,43 @@ def encoding_of(spec: str, prompt_format: str | None) -> Encoding:
     return Encoding(load_tokenizer(parse_spec(spec)), prompt_format)
 
 
+def measured_as_trained(
+    blends: Iterable[Blend], packs: Sequence[tuple[Leaf, LeafPack]], encoding: Encoding
+) -> list[tuple[Leaf, LeafPack, Encoding]]:
+    """Say what counts the tokens of each leaf: as loaders of its blend will ask for them.
+
+    Where a blend measures its samples in tokens, the audio in conversations takes some too.
+
+    Parameters
+    ----------
+    blends
+        The blends, with the options of their sections.
+    packs
+        Their leaves with their columns; a leaf that is not there is left out.
+    encoding
+        The tokenizer and the prompt format.
+
+    Raises
+    ------
+    ConfigError
+        If there is audio and a blend does not say how many tokens it takes.
+    """
+    from playhead.loader.audio_lengths import audio_tokens_of  # noqa: PLC0415  (loads NumPy)
+    from playhead.loader.settings import measures_tokens  # noqa: PLC0415
+    from playhead.tokens.encoding import Encoding  # noqa: PLC0415
+
+    found: list[tuple[Leaf, LeafPack, Encoding]] = []
+    pack_of = {id(leaf): pack for leaf, pack in packs}
+    for blend in blends:
+        mine = [(leaf, pack_of[id(leaf)]) for leaf in blend.leaves if id(leaf) in pack_of]
+        of_blend = encoding
+        if mine and measures_tokens(blend.options):
+            audio = audio_tokens_of(blend.options, *map(list, zip(*mine, strict=True)))
+            of_blend = Encoding(encoding.tokenizer, encoding.prompt_format, audio=audio)
+        found += [(leaf, pack, of_blend) for leaf, pack in mine]
+    return found
+
+
 def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tuple[Leaf, LeafPack]]:
     """Open the columns of leaves: in the packs that were built, or where they are declared.
 
@@ -112,16 +158,15 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
 
 
 def count_tokens(
-    leaves: Sequence[tuple[Leaf, LeafPack]], encoding: Encoding, *, workers: int, force: bool
+    leaves: Sequence[tuple[Leaf, LeafPack, Encoding]], *, workers: int, force: bool
 ) -> list[TokenResult]:
     """Count the tokens of leaves, with a bar where a person is looking.
 
     Parameters
     ----------
     leaves
-        The leaves with their columns; two of one source and the same fields are counted once.
-    encoding
-        What makes tokens of their rows.
+        The leaves with their columns and what makes tokens of their rows; two of one source, the
+        same fields and the same encoding are counted once.
     workers
         How many threads or processes may work.
     force
@@ -135,12 +180,13 @@ def count_tokens(
     from playhead.tokens.side_columns import side_path  # noqa: PLC0415  (loads pyarrow)
 
     todo = {
-        str(side_path(leaf, pack, "tokens", encoding.digest)): (leaf, pack) for leaf, pack in leaves
+        str(side_path(leaf, pack, "tokens", encoding.digest)): (leaf, pack, encoding)
+        for leaf, pack, encoding in leaves
     }
     results: list[TokenResult] = []
     before = 0
-    with _bar(sum(pack.num_rows for _, pack in todo.values())) as behind:
-        for path, (leaf, pack) in todo.items():
+    with _bar(sum(pack.num_rows for _, pack, _ in todo.values())) as behind:
+        for path, (leaf, pack, encoding) in todo.items():
             results.append(
                 _counted(
                     path,
