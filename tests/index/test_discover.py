@@ -273,7 +273,7 @@ def test_webdataset(config, tmp_path):
     ]
     (folder / "wids-meta.json").write_text("[]")
     (problem,) = discover_config(path).problems
-    assert "shardlist" in str(problem.error)
+    assert "no list of shards" in str(problem.error)
 
 
 @pytest.mark.parametrize(

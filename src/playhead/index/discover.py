@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,8 @@ from playhead.blend.section import find_section
 from playhead.blend.types import declared
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.config import Spot
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ConfigError, NotSupportedError, PlayheadError, SourceNotFoundError
+from playhead.formats.share_gpt_shards import shards_of
 from playhead.index.found import Blend, Discovery, Problem, place
 from playhead.index.sidecars import Sidecar
 from playhead.index.source import is_compressed
@@ -25,7 +25,6 @@ __all__ = ["discover_config", "discover_folder"]
 
 _Keys: TypeAlias = tuple["str | int", ...]
 
-_WITHOUT_INDEX = frozenset({"multi_speaker_simulator", "txt", "txt_pair"})
 _BY_KEYS = frozenset(
     {
         "group",
@@ -230,7 +229,7 @@ class _Walk:
         elif declared(kind) is not None:
             # There is nothing to index by itself, and a pack to build.
             self.mentions += 1
-        elif kind not in _WITHOUT_INDEX:
+        else:
             self.unknown[kind] += 1
 
     def _data(self, tree: YamlTree, node: dict[Any, Any], keys: _Keys, root: str | None) -> None:
@@ -286,26 +285,17 @@ class _Walk:
         if node.get("wds_sample_index_version", 1) != 1:
             self.notes["WebDataset indexes of version 2 are not supported: none is made"] = None
             return
-        spec = tree.resolve(node.get("data_dir"), (*keys, "data_dir"))
-        for path in _flatten(spec, _where(tree, keys)):
-            folder, meta = Path(path), Path(path, "wids-meta.json")
-            if not folder.is_dir():
-                self._missing(path, "wds_tar", "there is no such folder")
+        where = _where(tree, keys)
+        for path in _flatten(tree.resolve(node.get("data_dir"), (*keys, "data_dir")), where):
+            try:
+                tars = shards_of(path, where)
+            except PlayheadError as error:
+                self.mentions += 1
+                self.problems.append(Problem(path=path, kind="wds_tar", error=error))
                 continue
-            if meta.is_file():
-                try:
-                    shards = [
-                        str(item["url"]) for item in json.loads(meta.read_bytes())["shardlist"]
-                    ]
-                except (ValueError, TypeError, KeyError):
-                    self._missing(str(meta), "wds_tar", "the file has no valid `shardlist`")
-                    continue
-                tars = [str(folder / item) for shard in shards for item in expand(shard)]
-            else:
-                tars = sorted(str(item) for item in folder.rglob("*.tar"))
             for item in tars:
                 self._file(item, "wds_tar", root)
-            for item in sorted(folder.glob("*.jsonl")):
+            for item in sorted(Path(path).glob("*.jsonl")):
                 self._file(str(item), "jsonl", root)
 
     def _file(self, path: str, kind: Kind, root: str | None) -> None:
