@@ -97,7 +97,10 @@ def test_members_of_tars_are_what_files_are(talk, name):
     plain_files, members = (
         told(token_section(talk[form]), Words()) for form in (name, f"{name}, tars")
     )
-    # Members are flacs: the names of the files are others and the sound is the same.
+    for one in (*plain_files, *members):
+        # Members are flacs: their names are others.
+        one["custom"].pop("sound", None)
+        one["custom"].pop("ori_sound", None)
     assert members == plain_files
     assert sum("audio" in turn for one in members for turn in one["turns"]) > 5
 

@@ -17,8 +17,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:a pass that ends takes every sam
 
 
 def config_of(*entries: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Endless, in batches of tokens; what is not asked anything is asked to listen."""
     endless = {"force_finite": False, "shuffle": True, "batch_size": None, "batch_tokens": 700}
-    return token_section(*entries, **endless, **{"micro_batches_per_step": G, **options})
+    asked = [
+        {**entry, "tags": {"default_context": "listen", **entry.get("tags", {})}}
+        for entry in entries
+    ]
+    return token_section(*asked, **{**endless, "micro_batches_per_step": G, **options})
 
 
 def steps(config: dict[str, Any], model: str, count: int, *, world: int, workers=0, state=None):
