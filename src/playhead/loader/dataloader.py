@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from playhead.blend import read_blend
+from playhead.blend.several import read_blends
 from playhead.datasets import SpeechToText
 from playhead.errors import ConfigError
 from playhead.fetch import Fetcher
+from playhead.loader.fusion import fused
 from playhead.loader.loader import Loader
+from playhead.loader.modalities import check_modalities, check_rates
 from playhead.loader.part import open_part
 from playhead.loader.ranks import find_topology
 from playhead.loader.settings import workers_of
@@ -16,6 +19,9 @@ from playhead.loader.settings import workers_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from playhead.loader.fusion import FusedPlanning
+    from playhead.loader.run import Planning
 
 __all__ = ["dataloader"]
 
@@ -31,7 +37,7 @@ def dataloader(
     strict: bool = False,
     **overrides: Any,
 ) -> Loader:
-    """Make a loader of a blend of datasets.
+    """Make a loader of a blend of datasets, or with `multi_config` of several blends.
 
     Parameters
     ----------
@@ -39,8 +45,9 @@ def dataloader(
         A YAML path, a mapping, a list of entries or an OmegaConf node: `input_cfg` alone, one
         section, or a whole training config.
     dataset
-        What turns the cuts of a batch into tensors: any Lhotse-style dataset. The default is
-        `playhead.datasets.SpeechToText`.
+        What turns the samples of a batch into tensors: any Lhotse-style dataset, or one of
+        `playhead.datasets`. The default is `playhead.datasets.SpeechToText`, which takes audio
+        alone; `playhead.datasets.SpeechLanguage` takes texts and conversations too.
     section
         Which section of a whole training config to use, such as `model.train_ds`; its training
         section by default.
@@ -72,30 +79,45 @@ def dataloader(
         )
     topology = find_topology(rank, world_size)
     data_blend_dir = overrides.pop("data_blend_dir", None)
-    blend = read_blend(
+    blends = read_blends(
         config,
         section=section,
         strict=strict,
         overrides=overrides,
         data_blend_dir=data_blend_dir,
     )
-    part = open_part(
-        blend,
-        config,
-        tokenizer=tokenizer,
-        world_size=topology.world_size,
-        data_blend_dir=data_blend_dir,
-        is_speaker=topology.rank == 0,
-    )
-    options = part.options
+    is_speaker = topology.rank == 0
+    for note in blends.notes if is_speaker else ():
+        warnings.warn(note, stacklevel=2)
+    dataset = SpeechToText() if dataset is None else dataset
+    check_modalities(dataset, [leaf for blend in blends.parts.values() for leaf in blend.leaves])
+    parts = {
+        name: open_part(
+            blend,
+            config,
+            tokenizer=tokenizer,
+            world_size=topology.world_size,
+            data_blend_dir=data_blend_dir,
+            is_speaker=is_speaker,
+        )
+        for name, blend in blends.parts.items()
+    }
+    specs = [part.spec for part in parts.values()]
+    planning: Planning | FusedPlanning = next(iter(parts.values())).planning
+    if blends.fusion is not None:
+        plans = {name: part.planning for name, part in parts.items()}
+        planning = fused(plans, blends.fusion, blends.weights)
+        if blends.fusion == "zip":
+            check_rates(dataset, specs)
+    options = blends.options
     return Loader(
-        planning=part.planning,
-        fetch=Fetcher(part.spec, SpeechToText() if dataset is None else dataset),
+        planning=planning,
+        fetch=Fetcher(specs[0], dataset, *specs[1:]),
         topology=topology,
         workers=workers_of(options),
         seed=options.seed,
         fixed_step=options.micro_batches_per_step is not None,
         on_change=options.on_change,
         bad_samples=options.bad_samples,
-        dropped=part.dropped,
+        dropped=[dropped for part in parts.values() for dropped in part.dropped],
     )
