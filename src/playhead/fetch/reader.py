@@ -20,6 +20,7 @@ from playhead.formats import (
     Place,
     TableFormat,
     format_of,
+    time_turns,
 )
 from playhead.formats.extra_fields import ExtraLines
 from playhead.index.concatenation import joined_rows
@@ -273,7 +274,7 @@ class Reader:
         self, group: _Rows, found: _Found, examples: list[Example | None], *, with_audio: bool
     ) -> None:
         leaf, pack, rows = group.leaf, group.pack, group.rows
-        reader: Any = format_of(leaf)
+        reader: Any = _first_reader(leaf)
         is_table = isinstance(reader, TableFormat)
         member_of: Callable[[bytes], str | None] | None = getattr(reader, "member", None)
         uris = pack.shards.uris
@@ -324,6 +325,7 @@ class Reader:
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
                 example.audio = None
             example.channel_selector = leaf.options.channel_selector
+            time_turns(example, int(pack.duration_us[row]))
             examples[at] = example
 
     def _add_lines(
@@ -334,8 +336,18 @@ class Reader:
             lines = self._lines[group.leaf.key] = ExtraLines(group.leaf.extra_fields)
         for at, row, key in zip(group.at.tolist(), group.rows.tolist(), keys.tolist(), strict=True):
             example = examples[at]
-            if example is not None:
-                lines.add(example, row, key)
+            if example is None:
+                continue
+            lines.add(example, row, key)
+            if group.leaf.transforms:
+                examples[at] = example = format_of(group.leaf).convert(group.leaf, example)
+                time_turns(example, int(group.pack.duration_us[row]))
+
+
+def _first_reader(leaf: Leaf) -> Any:
+    """What reads the rows of a leaf: transforms wait until lines of other files are added."""
+    reader: Any = format_of(leaf)
+    return reader.inner if leaf.transforms and leaf.extra_fields else reader
 
 
 def _ranges(count: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,7 +16,16 @@ from playhead.formats.base import (
     Unmeasured,
 )
 from playhead.formats.conversation import MultimodalConversation
-from playhead.formats.example import Audio, Example, Part, Place, Turn, audio_turns, turns_of
+from playhead.formats.example import (
+    Audio,
+    Example,
+    Part,
+    Place,
+    Turn,
+    audio_turns,
+    time_turns,
+    turns_of,
+)
 from playhead.formats.lhotse_cuts import LhotseCuts
 from playhead.formats.lhotse_shar import LhotseShar
 from playhead.formats.messages import Messages
@@ -75,5 +84,6 @@ __all__ = [
     "get_format",
     "register",
     "register_type",
+    "time_turns",
     "turns_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Kind
 
-__all__ = ["Audio", "Example", "Part", "Place", "Turn", "audio_turns", "turns_of"]
+__all__ = ["Audio", "Example", "Part", "Place", "Turn", "audio_turns", "time_turns", "turns_of"]
 
 
 class Part(NamedTuple):
@@ -158,3 +158,19 @@ def turns_of(example: Example) -> tuple[Turn, ...]:
 def audio_turns(example: Example) -> list[Turn]:
     """Return the turns of a sample that are spoken."""
     return [turn for turn in example.turns if turn.audio is not None]
+
+
+def time_turns(example: Example, duration_us: int) -> None:
+    """Give the only audio turn of a sample, if it says no length, that of its row.
+
+    Parameters
+    ----------
+    example
+        The sample.
+    duration_us
+        Length of the row as the index knows it, microseconds.
+    """
+    turns = audio_turns(example)
+    if len(turns) == 1 and turns[0].duration is None:
+        timed = replace(turns[0], duration=duration_us / 1_000_000)
+        example.turns = tuple(timed if turn is turns[0] else turn for turn in example.turns)

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from playhead.errors import StaleIndexError
-from playhead.formats import Nemo, Part, Place, TableFormat, format_of, get_format
+from playhead.formats import Nemo, Part, Place, TableFormat, format_of, get_format, time_turns
 from playhead.storage import local
 from playhead.tokens.extra import extra_lines
 
@@ -113,13 +113,18 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, block: RowBlock) -> Iterato
     if parts is None:
         parts = _parts(pack, start, start + len(rows))
     # With its audio at hand, no row's file is looked for.
-    usual = [_NO_AUDIO] if isinstance(reader, Nemo) else []
+    usual = [_NO_AUDIO] if isinstance(getattr(reader, "inner", reader), Nemo) else []
     extra = extra_lines(leaf)
+    # What transforms make of a row may be made of its lines too.
+    first = reader.inner if extra is not None and leaf.transforms else reader
     for number, row in enumerate(rows):
         place = place_of(leaf, pack, start + number)
-        example = reader.example(leaf, place, row, parts.get(number, usual))
+        example = first.example(leaf, place, row, parts.get(number, usual))
         if extra is not None:
             extra.add(example, start + number, 0)
+        if first is not reader:
+            example = reader.convert(leaf, example)
+        time_turns(example, int(pack.duration_us[start + number]))
         yield example
 
 
