@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from playhead.errors import ConfigError, ManifestError, MissingExtraError
+from playhead.formats import Turn
 from playhead.tokens.encoding import Encoding
 from playhead.tokens.tokenizer import load_tokenizer
 from support.token_models import Words, example, hf_bytes, sentencepiece_bytes, write
@@ -135,3 +136,52 @@ def test_a_missing_library_names_the_extra(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"playhead\[tokens\]"):
         encoding_of(folder)
+
+
+def chat(*said, kind="conversation"):
+    one = example(None)
+    one.kind = kind
+    one.turns = tuple(Turn(role=role, text=text) for role, text in said)
+    return one
+
+
+def test_every_answer_of_a_conversation_is_masked(folder):
+    encoding = encoding_of(folder)
+    encode = encoding.tokenizer.encode
+    said = [("system", "the"), ("user", "a"), ("assistant", "dog"), ("user", "we")]
+    got = encoding.encode(chat(*said, ("assistant", "speak"), ("assistant", "today")))
+    parts = [
+        (False, "<s><|system|>the</s><|user|>a</s><|assistant|>"),
+        (True, "dog</s>"),
+        (False, "<|user|>we</s><|assistant|>"),
+        (True, "speak today</s>"),
+    ]
+    pieces = [(is_answer, encode(text)) for is_answer, text in parts]
+    assert got["input_ids"] == [token for _, ids in pieces for token in ids]
+    assert got["mask"] == [is_answer for is_answer, ids in pieces for _ in ids]
+    assert got["answer_ids"] == encode("speak today</s>")
+    asked = encoding.encode(chat(*said))
+    assert asked["input_ids"] == encode("".join(text for _, text in parts[:3]))
+    assert (asked["answer_ids"], any(asked["mask"])) == ([], False)
+
+
+def test_texts_are_answers_alone_and_can_be_cut(folder):
+    encoding = encoding_of(folder)
+    encode = encoding.tokenizer.encode
+    one = example("the quick brown dog")
+    one.kind = "text"
+    whole = encode("<s><|assistant|>the quick brown dog</s>")
+    got = encoding.encode(one)
+    assert got["input_ids"] == got["answer_ids"] == whole
+    assert all(got["mask"])
+    assert encoding.text_edges == (2, 1)
+    one.token_window = (1, 3)
+    assert encoding.encode(one)["input_ids"] == [*whole[:2], *whole[3:5], whole[-1]]
+
+
+def test_pairs_are_a_question_and_its_answer(folder):
+    encoding = encoding_of(folder)
+    pair = example("das", source="the", question="say")
+    pair.kind = "pair"
+    text = "<s><|user|>say the</s><|assistant|>das</s>"
+    assert encoding.encode(pair)["input_ids"] == encoding.tokenizer.encode(text)
