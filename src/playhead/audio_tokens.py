@@ -314,14 +314,20 @@ def _parsed(text: str) -> _Even | _Encoder:
     for word in text.split(" "):
         name, _, value = word.partition("=")
         if name in ("conv", "ceil"):
-            kernel, stride, padding, repeat = map(int, value.split(","))
-            if min(kernel, stride, repeat) < 1 or padding < 0:
-                raise ValueError(word)
-            stages.append(_Conv(kernel, stride, padding, repeat, name == "ceil"))
+            kernel, stride, padding, repeat = value.split(",")
+            stages.append(
+                _Conv(
+                    kernel=_number(kernel, 1),
+                    stride=_number(stride, 1),
+                    padding=_number(padding, 0),
+                    repeat=_number(repeat, 1, _MOST_REPEATS),
+                    ceil=name == "ceil",
+                )
+            )
         elif name == "stack":
-            stages.append(_Stack(_positive(value)))
+            stages.append(_Stack(_number(value, 1)))
         elif name in ("us", "rate", "fft", "hop", "pad", "chunk") and name not in numbers:
-            numbers[name] = int(value) if name == "pad" else _positive(value)
+            numbers[name] = _number(value, 0 if name == "pad" else 1)
         else:
             raise ValueError(word)
     if "us" in numbers:
@@ -338,8 +344,8 @@ def _parsed(text: str) -> _Even | _Encoder:
     )
 
 
-def _positive(text: str) -> int:
+def _number(text: str, least: int, most: int = _LONGEST_US) -> int:
     number = int(text)
-    if number < 1:
+    if not _whole(number, least, most):
         raise ValueError(text)
     return number
