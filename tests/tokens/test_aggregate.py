@@ -77,3 +77,17 @@ def test_vocabularies_that_others_follow_must_have_a_size():
         load_tokenizer({"xx": Words(), "en": ENGLISH})
     with pytest.raises(ConfigError, match="no languages"):
         load_tokenizer({})
+
+
+def test_each_language_has_its_own_edges():
+    english = SentencePieceModel(sentencepiece_bytes(), None)
+    words = load_tokenizer(Words())
+    both = AggregateTokenizer({"en": english, "de": english, "xx": words})
+    begin, end = english.edge_ids()
+    assert (begin, end) == (1, 2)
+    size = english.vocab_size
+    assert both.edge_ids("en") == (1, 2)
+    assert both.edge_ids("de") == (size + 1, size + 2)
+    assert both.edge_ids("xx") == (None, None)
+    with pytest.raises(BadTextError, match="no tokenizer for the language 'fr'"):
+        both.edge_ids("fr")

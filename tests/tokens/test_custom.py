@@ -112,3 +112,16 @@ def test_it_travels():
 def test_what_cannot_encode_is_refused(spec):
     with pytest.raises(ConfigError, match="is no tokenizer"):
         load_tokenizer(spec)
+
+
+def test_edges_of_sentences_are_asked_for_by_several_names():
+    def edges(**attributes):
+        words = Words()
+        vars(words).update(attributes)
+        return load_tokenizer(words).edge_ids()
+
+    assert edges() == (None, None)
+    assert edges(bos_id=3, eos_id=4) == (3, 4)
+    assert edges(bos_token_id=3, eos_token_id=None) == (3, None)
+    assert edges(bos_id=lambda: 3, eos_id=lambda: -1) == (3, None)
+    assert edges(bos_id="<s>") == (None, None)

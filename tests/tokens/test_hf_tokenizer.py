@@ -11,7 +11,7 @@ import pytest
 
 from playhead.errors import ConfigError, MissingExtraError, StaleIndexError
 from playhead.tokens.base import BadTextError
-from playhead.tokens.hf_tokenizer import own_threads_off
+from playhead.tokens.hf_tokenizer import HuggingFaceTokenizer, own_threads_off
 from playhead.tokens.tokenizer import load_tokenizer
 from support.token_models import hf_bytes, sentences, write
 
@@ -128,3 +128,28 @@ def test_a_missing_library_names_the_extra(path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'playhead\[tokens\]'"):
         load_tokenizer(path)
+
+
+def test_what_begins_and_ends_a_sentence_stands_beside_the_file(tmp_path):
+    write(tmp_path / "tokenizer.json", hf_bytes())
+
+    def edges(**files):
+        for name in ("tokenizer_config", "special_tokens_map"):
+            (tmp_path / f"{name}.json").unlink(missing_ok=True)
+        for name, content in files.items():
+            write(tmp_path / f"{name}.json", json.dumps(content).encode())
+        return load_tokenizer(tmp_path).edge_ids()
+
+    known = load_tokenizer(tmp_path)
+    begin, end, user = (known.token_id(token) for token in ("<s>", "</s>", "<|user|>"))
+    assert edges() == (None, None)
+    config = {"bos_token": "<s>", "eos_token": {"content": "</s>"}}
+    assert edges(tokenizer_config=config) == (begin, end)
+    assert edges(special_tokens_map=config) == (begin, end)
+    assert edges(special_tokens_map=config, tokenizer_config={"eos_token": "<|user|>"}) == (
+        begin,
+        user,
+    )
+    assert edges(tokenizer_config={"cls_token": "<s>", "sep_token": "</s>"}) == (begin, end)
+    assert edges(tokenizer_config={"bos_token": "<nothing>", "eos_token": None}) == (None, None)
+    assert HuggingFaceTokenizer(hf_bytes(), None).edge_ids() == (None, None)

@@ -116,11 +116,11 @@ def prompt_type(name: str) -> PromptMaker:
         raise NotSupportedError(
             f"the prompt format {name!r} is not built; there are {there}",
             fix="Use `chat` with a tokenizer that has a chat template, or register your own "
-            "(playhead.tokens.register_prompt)",
+            "(playhead.tokens.prompts.register_prompt)",
         )
     raise ConfigError(
         f"there is no prompt format {name!r}; there are {there}",
-        fix="Correct prompt_format, or register your own (playhead.tokens.register_prompt)",
+        fix="Correct prompt_format, or register your own (playhead.tokens.prompts.register_prompt)",
     )
 
 
