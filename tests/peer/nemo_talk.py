@@ -45,7 +45,8 @@ def resolved(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     def entry(one: dict[str, Any]) -> dict[str, Any]:
         if "form" not in one:
-            return one
+            inner = [entry(each) for each in one.get("input_cfg", ())]
+            return {**one, "input_cfg": inner} if inner else one
         return {**entries[one["form"]], **{key: one[key] for key in one if key != "form"}}
 
     return {**config, "input_cfg": [entry(one) for one in config["input_cfg"]]}
@@ -90,6 +91,21 @@ IN_TOKENS: dict[str, dict[str, Any]] = {
 }
 
 
+BLEND: list[dict[str, Any]] = [
+    {
+        "type": "group",
+        "weight": 0.5,
+        "tags": {"task": "both"},
+        "input_cfg": [
+            {"form": "share_gpt", "weight": 2, "tags": {"origin": "share"}},
+            {"form": "txt_pair", "weight": 1},
+        ],
+    },
+    {"form": "nemo_sft_jsonl", "weight": 1, "tags": {"origin": "chats"}},
+    {"form": "lhotse_as_conversation, tars", "weight": 0.5, "tags": {"context": "the fox"}},
+]
+
+
 def talk_configs() -> dict[str, tuple[str, dict[str, Any]]]:
     """Configs by name, each with the corpus that it reads."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -109,6 +125,8 @@ def talk_configs() -> dict[str, tuple[str, dict[str, Any]]]:
         windows = {"cut_text_into_windows_tokens": 16, "prompt_format": "llama2"}
         add(f"{name}, windows", name, **windows)
         add(f"{name}, without a prompt", name)
+    mixed = {**talk_config(prompt_format="llama3"), "input_cfg": BLEND}
+    found["talk, a blend"] = ("a blend", mixed)
     for change, options in ANYWHERE.items():
         for name in ("multimodal_conversation", "share_gpt_webdataset", "s2s_as_conversation"):
             add(f"{name}, {change}", name, prompt_format="llama3", **options)

@@ -6,7 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peer.nemo_rules import NEW, same
+from peer.nemo_rules import NEW, ROOT, same
+from peer.nemo_talk import SHARED
 from support.talk import sentencepiece_model
 
 if TYPE_CHECKING:
@@ -89,7 +90,28 @@ def of_continuations(facts: Facts) -> list[Facts]:
     return of_speakers({**facts, "custom": custom})
 
 
+def of_a_blend(facts: Facts) -> list[Facts]:
+    """The rules of each; NeMo says of which shard a sample of tars is."""
+    name, custom = facts.get("id", ""), facts["custom"]
+    if name.startswith("share"):
+        return [{**facts, "custom": {key: custom[key] for key in ("task", "origin")}}]
+    if name.startswith("sft"):
+        # Tags are no fields of the row there.
+        custom = {key: value for key, value in custom.items() if key != "origin"}
+        return of_chats({**facts, "custom": custom})
+    if not name.startswith("t"):
+        return [facts]
+    number = int(name[1]) // 5
+    folder = f"{ROOT}/talk/{SHARED.index('lhotse_as_conversation, tars'):02d}"
+    origins = {
+        "manifest_origin": f"{folder}/manifest_{number}.json",
+        "tar_origin": f"{folder}/audio_{number}.tar",
+    }
+    return of_speech({**facts, "custom": {**custom, **origins}})
+
+
 OF_TALK: dict[str, Rule] = {
+    "a blend": of_a_blend,
     "txt": same,
     "txt_jsonl": of_fields,
     "nemo_sft_jsonl": of_chats,
