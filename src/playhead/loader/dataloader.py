@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.loader.fusion import FusedPlanning
+    from playhead.loader.part import Part
     from playhead.loader.run import Planning
 
 __all__ = ["dataloader"]
@@ -91,8 +92,9 @@ def dataloader(
         warnings.warn(note, stacklevel=2)
     dataset = SpeechToText() if dataset is None else dataset
     check_modalities(dataset, [leaf for blend in blends.parts.values() for leaf in blend.leaves])
-    parts = {
-        name: open_part(
+    parts: dict[str, Part] = {}
+    for name, blend in blends.parts.items():
+        parts[name] = open_part(
             blend,
             config,
             tokenizer=tokenizer,
@@ -100,8 +102,6 @@ def dataloader(
             data_blend_dir=data_blend_dir,
             is_speaker=is_speaker,
         )
-        for name, blend in blends.parts.items()
-    }
     specs = [part.spec for part in parts.values()]
     planning: Planning | FusedPlanning = next(iter(parts.values())).planning
     if blends.fusion is not None:
