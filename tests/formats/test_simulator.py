@@ -315,7 +315,7 @@ def test_the_header_tells_rate_and_channels(tmp_path):
     leaf = simulator_leaf(write_jsonl(tmp_path / "m.json", listed), num_mixtures=1)
     cut = cut_of(example_of(leaf, 0))
     assert cut.sampling_rate == 22050
-    assert cut.num_channels == 1
+    assert cut.load_audio().shape == (1, cut.num_samples)
     first = cut.tracks[0].cut
     samples, _ = sf.read(first.recording.sources[0].source, always_2d=True)
     np.testing.assert_allclose(first.load_audio()[0], samples[:, 0], atol=1e-6)
@@ -350,7 +350,7 @@ def cuts_manifest(folder: Path, name: str = "cuts.jsonl") -> Path:
             SupervisionSegment(f"{n}a", cut.recording_id, 0, half, text="one", speaker=f"s{n % 3}"),
             SupervisionSegment(f"{n}b", cut.recording_id, half, half, text=None),
         ]
-        cut.custom = {"speaker_id": f"s{n % 3}", "more": n}
+        cut.custom = {"speaker_id": f"s{n % 3}", "more": n, "text": "of both"}
         cuts.append(cut)
     CutSet.from_cuts(cuts).to_file(folder / name)
     return folder / name
@@ -461,8 +461,9 @@ def test_skipped_rows_are_counted(tmp_path):
     listed = [{**row, "sampling_rate": 8000} for row in voice_rows([1.0] * 5, 5)]
     listed[1]["_skipme"] = "noisy"
     listed[3]["custom"] = {"_skipme": 1}
-    leaf = simulator_leaf(write_jsonl(tmp_path / "m.json", listed), num_speakers=3, num_mixtures=9)
-    assert dropped(leaf) == {"_skipme": 2}
+    path = write_jsonl(tmp_path / "m.json", listed)
+    assert dropped(simulator_leaf(path, num_speakers=3, num_mixtures=2500)) == {"_skipme": 2}
+    leaf = simulator_leaf(path, num_speakers=3, num_mixtures=9)
     heard = {one.speaker for n in range(9) for one in cut_of(example_of(leaf, n)).supervisions}
     assert heard == {"s0", "s2", "s4"}
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MADE = MultiSpeakerSimulator()
 TALKS = [
     [(0.0, 0.8, "a"), (1.0, 1.9, "b"), (1.6, 2.4, "a"), (2.5, 3.0, "b")],
-    [(0.25, 1.0, "c"), (0.5, 0.75, "d"), (1.5, 2.0, "c")],
+    [(0.25, 1.25, "c"), (0.5, 0.75, "d"), (1.0, 1.5, "d"), (2.0, 2.5, "c")],
 ]
 
 
@@ -78,7 +78,7 @@ def test_a_mixture_is_a_stretch_of_a_conversation(manifest):
         assert cut.custom["offset"] == 0
         assert example.text == " ".join(one.text for one in cut.supervisions)
         seen.add((name, cut.start))
-    assert seen == {("talk0", 0), ("talk0", 1), ("talk0", 2.5), ("talk1", 0.25), ("talk1", 1.5)}
+    assert seen == {("talk0", 0), ("talk0", 1), ("talk0", 2.5), ("talk1", 0.25), ("talk1", 2)}
 
 
 def test_the_index_knows_its_length_and_rate(manifest, tmp_path):
@@ -104,7 +104,7 @@ def test_what_is_heard_is_that_stretch(manifest):
 
 def test_a_declared_rate_spares_the_header(manifest):
     rows = [json.loads(line) for line in manifest.read_text().splitlines()]
-    for row, seconds in zip(rows, (3.0, 2.0), strict=True):
+    for row, seconds in zip(rows, (3.0, 2.5), strict=True):
         row |= {"sampling_rate": 8000, "duration": seconds}
     other = write_jsonl(manifest.parent / "declared.json", rows)
     pairs = zip(
@@ -120,8 +120,8 @@ def test_a_declared_rate_spares_the_header(manifest):
 def test_longer_stretches_on_request(manifest):
     leaf = loader_leaf(manifest, num_mixtures=30, min_duration=2.0)
     lengths = {round(cut_of(example).duration, 6) for example in examples(leaf, 30)}
-    # From 0 to the end of what begins at 1, and from 1 to the end; the other is too short.
-    assert lengths == {2.4, 2.0}
+    # One and the next: the last ones of all, alone, are too short.
+    assert lengths == {2.4, 2.0, 2.25}
 
 
 def test_a_transcript_of_several_conversations(tmp_path):
@@ -135,9 +135,18 @@ def test_a_transcript_of_several_conversations(tmp_path):
     for one in seglst:
         one["session_id"] = "another name"
     (tmp_path / "talk0.json").write_text(json.dumps(seglst))
-    path.touch()
     path.write_text(path.read_text() + "\n")
     assert len(examples(leaf, 20)) == 20
+
+
+def test_a_transcript_may_be_in_any_order(tmp_path):
+    path = conversations(tmp_path, TALKS)
+    before = [example.cut_data for example in examples(loader_leaf(path, num_mixtures=9), 9)]
+    for name in ("talk0.json", "talk1.json"):
+        seglst = json.loads((tmp_path / name).read_text())
+        (tmp_path / name).write_text(json.dumps(seglst[::-1]))
+    path.write_text(path.read_text() + "\n")
+    assert [e.cut_data for e in examples(loader_leaf(path, num_mixtures=9), 9)] == before
 
 
 def test_times_may_be_texts(tmp_path):

@@ -36,7 +36,6 @@ __all__ = [
     "written",
 ]
 
-_BOM = b"\xef\xbb\xbf"
 _COMPRESSED = (".gz", ".bz2", ".xz", ".lz4", ".zst")
 _THREADS = 8
 # What the cut says by itself. NeMo's training code takes an `offset` off the supervisions' times,
@@ -113,8 +112,7 @@ def manifest_lines(path: str) -> Iterator[tuple[int, bytes]]:
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
-                content = line.removeprefix(_BOM).strip() if number == 1 else line.strip()
-                if content:
+                if content := line.strip():
                     yield number, content
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
