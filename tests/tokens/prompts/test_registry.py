@@ -19,7 +19,8 @@ def _as_before(monkeypatch):
 
 
 def test_ours_are_there():
-    assert {"canary", "canary2", "plain", "chat"} <= set(prompt_names())
+    assert {"canary", "canary2", "plain", "chat", "llama3", "qwen3"} <= set(prompt_names())
+    assert not {"nemotron-nano-v3", "example_prompt_format"} & set(prompt_names())
 
 
 def test_unknown_names_are_refused_with_those_that_are_there():

@@ -85,7 +85,7 @@ def test_the_mask_spans_exactly_the_answers(name, said):
     grouped = [said[0][0]] + [b for (a, _), (b, _) in pairwise(said) if a != b]
     template = next(one for one in TEMPLATES if one.name == name)
     answers = sum(piece.is_answer for piece in writing.pieces) - template.ends
-    assert answers == grouped.count("assistant")
+    assert answers == (1 if template.masks_last else grouped.count("assistant"))
 
 
 @pytest.mark.parametrize("tokenizer", [ENGLISH, BOTH, load_tokenizer(Words())])

@@ -25,7 +25,7 @@ __all__ = [
     "register_prompt",
 ]
 
-_ELSEWHERE = frozenset({"example_prompt_format", "nemotron-nano-v3", "qwen3"})
+_ELSEWHERE = frozenset({"example_prompt_format", "nemotron-nano-v3"})
 
 
 class Prompt(Protocol):

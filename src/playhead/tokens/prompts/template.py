@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -28,6 +28,8 @@ _VERSION = b"template 1"
 _SLOT = re.compile(r"\{(\w+)\}")
 _BEGIN, _END = "{bos}", "{eos}"
 _MESSAGE, _SYSTEM = "message", "system"
+# What no row says.
+_MARK = "\x02\x03"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +63,12 @@ class Template:
     """What the user said where a cut has none of them; None is an error."""
     system_else: str | None = None
     """What the system says where a cut has no `system_prompt`; None says nothing."""
+    rewrite: Callable[[list[Said]], list[Said]] | None = None
+    """What becomes of all turns before they are written."""
+    masks_last: bool = False
+    """Whether only the last answer is what a model learns to say."""
+    version: str = ""
+    """Another text where `slots` or `rewrite` give others than before."""
     question: Literal["user", "system"] | None = "user"
     """Who asks the question of a pair: the user, before the source, the system, or nobody."""
 
@@ -132,7 +140,11 @@ class TemplatePrompt:
             for token, wanted, what in zip(each, wants, ("begins", "ends"), strict=False):
                 if wanted and token is None:
                     raise _lacks(what, template)
-        said = {**asdict(template), "slots": sorted(template.slots)}
+        said = {
+            **asdict(replace(template, slots={}, rewrite=None)),
+            "slots": sorted(template.slots),
+            "rewrites": template.rewrite is not None,
+        }
         self.digest = digest_of(_VERSION, msgspec.json.encode([said, edges], order="sorted"))
 
     def encode(self, example: Example) -> dict[str, list[Any]]:
@@ -149,16 +161,20 @@ class TemplatePrompt:
         """
         template = self._template
         turns = self._turns(example)
+        if template.rewrite is not None:
+            turns = template.rewrite(turns)
         answers = turns[-1].role == ANSWER
         pieces = self._opening(turns[0].language)
         first = len(pieces) + len(turns) - 1
-        for turn in turns:
+        for number, turn in enumerate(turns, len(pieces)):
             role = self._roles[turn.role]
             text = "".join(
-                self._slot(part, example, turn) if number % 2 else part
-                for number, part in enumerate(role.parts)
+                self._slot(part, example, turn) if place % 2 else part
+                for place, part in enumerate(role.parts)
             )
             is_answer = answers and turn.role == ANSWER
+            if template.masks_last and number < first:
+                is_answer = False
             pieces.append(Piece(text, turn.language, is_answer, role.begins, role.ends))
         language = turns[-1].language
         if not answers:
@@ -172,22 +188,29 @@ class TemplatePrompt:
         languages = self._tokenizer.languages
         language = languages[0] if languages else None
         encode = self._tokenizer.encode
-        frame = self.text_frame(language)
+        opening = encode_writing(Writing(self._opening(language), 0), self._tokenizer)
+        turns = [Said(ANSWER, _MARK, language)]
+        if self._template.rewrite is not None:
+            turns = self._template.rewrite(turns)
         role = self._roles[ANSWER]
-        first = frame.context + role.begins
-        if frame.before:
-            first += len(encode(frame.before, language))
-        last = frame.edges - role.begins
-        if frame.behind:
-            last += len(encode(f"a{frame.behind}", language)) - len(encode("a", language))
+        text = f"{role.parts[0]}{turns[-1].text}{role.parts[2]}"
+        before, _, behind = text.partition(_MARK)
+        first = len(opening["input_ids"]) + role.begins
+        if before:
+            first += len(encode(before, language))
+        last = role.ends + self._template.ends
+        if behind:
+            last += len(encode(f"a{behind}", language)) - len(encode("a", language))
         return first, last
 
-    def text_frame(self, language: str | None) -> TextFrame:
-        """Return what stands around a text in a language."""
+    def text_frame(self, language: str | None) -> TextFrame | None:
+        """Return what stands around a text in a language; None if that depends on the text."""
+        if self._template.rewrite is not None:
+            return None
         role = self._roles[ANSWER]
         before, _, behind = role.parts
-        edges = role.begins + role.ends + self._template.ends
         opening = encode_writing(Writing(self._opening(language), 0), self._tokenizer)
+        edges = role.begins + role.ends + self._template.ends
         return TextFrame(before, behind, len(opening["input_ids"]), edges)
 
     def _turns(self, example: Example) -> list[Said]:

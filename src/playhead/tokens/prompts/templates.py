@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from playhead.tokens.prompts.template import Template
+from playhead.tokens.prompts.thoughts import with_thoughts
 from playhead.tokens.prompts.turns import field_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,17 @@ TEMPLATES: Final = (
             role: f"<|im_start|>{role}\n{{message}}<|im_end|>\n" for role in ("user", "assistant")
         },
         asking="<|im_start|>assistant\n",
+    ),
+    Template(
+        name="qwen3",
+        roles={
+            role: f"<|im_start|>{role}\n{{message}}<|im_end|>\n"
+            for role in ("system", "user", "assistant")
+        },
+        asking="<|im_start|>assistant\n",
+        rewrite=with_thoughts,
+        masks_last=True,
+        version="1",
     ),
     Template(
         name="gemma",

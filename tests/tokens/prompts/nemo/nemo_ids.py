@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 HERE = Path(__file__).parent
 FORMATS = [
@@ -68,6 +69,43 @@ CASES = {
     "conversation, answers alone": {"kind": "conversation", "turns": TURNS[2:4]},
 }
 
+# Of qwen3, which draws lots: all that may come out is written down.
+THOUGHTS = {
+    "thoughts": {
+        "kind": "conversation",
+        "turns": [
+            ["system", "be quick"],
+            ["user", "a cat?"],
+            ["assistant", "<think>hm</think>\n\na dog "],
+            ["user", "and?"],
+            ["assistant", "<think>\nboth </think>\n\n today "],
+        ],
+    },
+    "empty thoughts": {
+        "kind": "conversation",
+        "turns": [["system", " "], ["user", "a"], ["assistant", "<think>\n\n</think>\n\nb"]],
+    },
+    "no system": {"kind": "sft", "turns": [["user", "a"], ["assistant", "b"]]},
+    "thoughts, asked": {
+        "kind": "conversation",
+        "turns": [
+            ["system", ""],
+            ["user", "a"],
+            ["assistant", "<think>x</think> b"],
+            ["user", "c"],
+        ],
+    },
+    "late thoughts": {
+        "kind": "conversation",
+        "turns": [["user", "a"], ["assistant", "b <think>c</think>"]],
+    },
+    "endless thoughts": {
+        "kind": "conversation",
+        "turns": [["user", "a"], ["assistant", "<think>"]],
+    },
+    "endings alone": {"kind": "conversation", "turns": [["user", "a"], ["assistant", "b</think>"]]},
+}
+
 
 def sample(case: dict):
     from lhotse import MonoCut, SupervisionSegment
@@ -123,6 +161,23 @@ def encoded(case: dict, prompt) -> dict | None:
     }
 
 
+def drawn(case: dict, prompt) -> list[dict]:
+    from nemo.collections.common.prompts import qwen
+
+    found = []
+    for place in range(3):
+        for lots in ((a, b) for a in (0.1, 0.9) for b in (0.1, 0.9)):
+            left = list(lots)
+            qwen.random = SimpleNamespace(
+                choice=lambda turns, place=place: turns[place % len(turns)],
+                random=lambda left=left: left.pop(0),
+            )
+            one = encoded(case, prompt)
+            if one not in found:
+                found.append(one)
+    return found
+
+
 def main() -> None:
     from nemo.collections.common.prompts import PromptFormatter
     from nemo.collections.common.tokenizers import AutoTokenizer, SentencePieceTokenizer
@@ -141,6 +196,10 @@ def main() -> None:
         }
         for name, tokenizer in tokenizers.items()
     }
+    for name, tokenizer in tokenizers.items():
+        prompt = PromptFormatter.resolve("qwen3")(tokenizer)
+        cases = {**CASES, **THOUGHTS}
+        found[name]["qwen3"] = {title: drawn(case, prompt) for title, case in cases.items()}
     json.dump(found, sys.stdout, separators=(",", ":"))
 
 
