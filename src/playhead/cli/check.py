@@ -47,6 +47,14 @@ def check(
         int,
         typer.Option(min=0, help="Fresh processes that make them too; 0 for none.", metavar="N"),
     ] = 1,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="What makes tokens of texts, where batches depend on it: a SentencePiece model, a"
+            " tokenizer.json, a folder with one, or en=PATH,de=PATH.",
+            metavar="SPEC",
+        ),
+    ] = None,
     data_blend_dir: Annotated[
         str | None, typer.Option(help="What ${data_blend_dir} stands for.", metavar="DIR")
     ] = None,
@@ -77,11 +85,18 @@ def check(
         )
     from playhead.check import check_repeatable  # noqa: PLC0415  (imports torch)
     from playhead.check.user_code import blame, load_module  # noqa: PLC0415  (same)
+    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (same)
 
     try:
         for name in imports or ():
             load_module(name, "--import")
-        loader = _loader(config, dataset, section=section, data_blend_dir=data_blend_dir)
+        loader = _loader(
+            config,
+            dataset,
+            tokenizer=None if tokenizer is None else parse_spec(tokenizer),
+            section=section,
+            data_blend_dir=data_blend_dir,
+        )
         result = check_repeatable(loader, batches, workers=workers)
     except PlayheadError as error:
         # 1 is kept for batches that differ.
