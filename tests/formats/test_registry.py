@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import playhead
-from playhead.blend import types
-from playhead.blend.types import declared
+from playhead.blend import read_blend, types
+from playhead.blend.types import declared, has_turns
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.formats import LhotseCuts, Nemo, Parquet, format_names, get_format, registry
 from playhead.formats.registry import register_type
@@ -125,3 +125,14 @@ def test_importing_the_package_imports_nothing_for_it():
         "assert not {'torch', 'lhotse'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_samples_of_another_kind():
+    chats = register_type("chats_of_mine", inputs={"chats": "chats_path"}, kind="conversation")
+    made = chats(lines_type())
+    assert isinstance(get_format("chats_of_mine"), made)
+    blend = read_blend([{"type": "chats_of_mine", "chats_path": "a", "name": "mine"}])
+    assert blend.leaves[0].kind == "conversation"
+    assert has_turns("chats_of_mine")
+    with pytest.raises(ConfigError, match=r"kind 'talk'\. Use one of cut, text, pair"):
+        register_type("talks_of_mine", inputs={"chats": "chats_path"}, kind="talk")

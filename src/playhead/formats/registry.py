@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from inspect import isclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_args
 
+from playhead.blend.leaf import Kind
 from playhead.blend.types import InputType, declare
 from playhead.errors import ConfigError, NotSupportedError
 
@@ -46,6 +47,7 @@ def register_type(
     optional: Iterable[str] = (),
     own: Mapping[str, Any] | None = None,
     is_stream: bool = False,
+    kind: Kind = "cut",
 ) -> Callable[[type[FormatType]], type[FormatType]]:
     """Add an input type of one's own: a class decorator.
 
@@ -68,6 +70,9 @@ def register_type(
         The options that only this type has, with their defaults; `leaf.own` holds them.
     is_stream
         Whether it repeats without end even where it stands alone, as tars do.
+    kind
+        What `Example.kind` of its samples is: `cut`, `text`, `pair`, `sft`, `messages` or
+        `conversation`. Only of the last may rows have several audio turns (`RowColumns.audios`).
 
     Raises
     ------
@@ -91,7 +96,13 @@ def register_type(
         optional=frozenset(optional),
         own=dict(own or {}),
         is_stream=is_stream,
+        kind=kind,
     )
+    if kind not in get_args(Kind):
+        raise ConfigError(
+            f"the input type `{name}` has samples of kind {kind!r}",
+            fix=f"Use one of {', '.join(get_args(Kind))}",
+        )
 
     def add(cls: type[FormatType]) -> type[FormatType]:
         _check_methods(name, cls)
