@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,7 @@ from playhead.errors import ManifestError
 from playhead.fetch.reader import Reader
 from playhead.fetch.timings import Timings
 from playhead.index.build import open_leaves
-from playhead.tokens.count import open_token_columns
+from playhead.tokens.count import find_token_columns, open_token_columns
 from playhead.tokens.encoding import Encoding
 from playhead.tokens.lengths import lengths_of
 from playhead.tokens.tokenizer import load_tokenizer
@@ -104,6 +105,26 @@ def test_texts_in_blocks_are_counted_as_one_by_one(tmp_path, name, prompt, kind,
     assert tuple(columns) == ("tokens",)
     counts = [encoding.num_tokens(encoding.encode(sample)) for sample in read(leaf, pack)]
     assert columns["tokens"].tolist() == counts
+
+
+def test_another_tag_or_transform_is_counted_anew(tmp_path):
+    ((leaf, pack),) = opened(tmp_path, "lhotse_as_conversation")
+    encoding = encoding_of(tmp_path, "llama3")
+    counts = open_token_columns(leaf, pack, encoding)["tokens"]
+    assert find_token_columns(leaf, pack, encoding.digest) is not None
+    tag = "<audio> and more"
+    other = replace(leaf, options=replace(leaf.options, audio_locator_tag=tag))
+    other = replace(
+        other,
+        transforms=tuple(
+            one._replace(options={**one.options, "audio_locator_tag": tag})
+            for one in leaf.transforms
+        ),
+    )
+    assert find_token_columns(other, pack, encoding.digest) is None
+    again = open_token_columns(other, pack, encoding)["tokens"]
+    assert (again > counts).all()
+    assert find_token_columns(replace(leaf, transforms=()), pack, encoding.digest) is None
 
 
 def test_conversations_without_a_prompt_are_refused_by_row(tmp_path):

@@ -80,8 +80,8 @@ def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
     """Name the side file of a leaf in a pack.
 
     The name ends with the identity of the leaf's files and of what else says which of their texts
-    are its own: `text_field`, `lang_field`, options of its type, tags, and extra fields with the
-    content of their files.
+    are its own: `text_field`, `lang_field`, options of its type, tags, extra fields with the
+    content of their files, transforms, and the tag that stands for audio in conversations.
     """
     options = leaf.options
     shaping = [
@@ -93,6 +93,10 @@ def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
         leaf.extra_fields,
         content_of_extra_fields(leaf),
     ]
+    if leaf.kind != "cut":
+        shaping.append(options.audio_locator_tag)
+    if leaf.transforms:
+        shaping.append(leaf.transforms)
     content = msgspec.json.encode(shaping, enc_hook=str, order="sorted")
     return Path(f"{pack.path}.{kind}-{digest}-{digest_of(content)}.arrow")
 
