@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from playhead.errors import StaleIndexError
-from playhead.storage.tarheader import BLOCK, BadHeaderError, parse_header, to_text
+from playhead.storage.tarheader import (
+    BLOCK,
+    BadHeaderError,
+    parse_header,
+    parse_pax,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from playhead.storage.tarheader import Header
 
-__all__ = ["REINDEX", "check_name", "checked_header"]
+__all__ = ["NAME_BYTES", "REINDEX", "check_name", "checked_header", "whole_name"]
 
 REINDEX: Final = "Run `playhead index` again; if the file should not have changed, restore it"
 """What to do about a file that is not the one that was indexed."""
+
+NAME_BYTES: Final = 4 * BLOCK
+"""Bytes before a payload that hold its member's name, unless that has more than a thousand."""
 
 # A name of 100 bytes or more stands in an extension header, whole or not at all in this one.
 _SHORT_NAME = 100
@@ -75,3 +84,30 @@ def check_name(wanted: str, tar: str, header: Header, offset: int) -> None:
         where=f"{tar}, byte {offset - BLOCK}",
         fix=REINDEX,
     )
+
+
+def whole_name(blocks: bytes, header: Header) -> str:
+    """Return a member's name, which an extension header may say where its own cannot.
+
+    Parameters
+    ----------
+    blocks
+        What lies before the payload, whole blocks of 512 bytes.
+    header
+        The last of them.
+    """
+    for count in range(1, len(blocks) // BLOCK - 1):
+        start = len(blocks) - (count + 2) * BLOCK
+        payload = blocks[start + BLOCK : -BLOCK]
+        try:
+            extension = parse_header(blocks[start : start + BLOCK])
+            if not 0 < len(payload) - extension.size + 1 <= BLOCK:
+                continue
+            if extension.kind == b"L":
+                return to_text(payload[: extension.size].split(b"\0", 1)[0])
+            if extension.kind == b"x":
+                name = parse_pax(payload[: extension.size]).get(b"path", header.name)
+                return to_text(name)
+        except BadHeaderError:
+            continue
+    return to_text(header.name)

@@ -10,7 +10,13 @@ import numpy as np
 
 from playhead.errors import ManifestError, PlayheadError, StaleIndexError
 from playhead.fetch.joined import join_examples
-from playhead.fetch.member_checks import REINDEX, check_name, checked_header
+from playhead.fetch.member_checks import (
+    NAME_BYTES,
+    REINDEX,
+    check_name,
+    checked_header,
+    whole_name,
+)
 from playhead.fetch.parts import gathered, part_requests
 from playhead.fetch.ranges import Ranges
 from playhead.formats import (
@@ -216,9 +222,8 @@ class Reader:
         mine = np.flatnonzero(np.isin(shards, tars))
         if len(mine):
             rows, files = group.rows[mine], self._files(ranges, pack, shards[mine])
-            header = pack.row_offset[rows] - BLOCK
-            sizes = np.full(len(rows), BLOCK, np.int64)
-            ranges.add(files, header, sizes, group.at[mine] + size)
+            sizes = np.minimum(pack.row_offset[rows], NAME_BYTES)
+            ranges.add(files, pack.row_offset[rows] - sizes, sizes, group.at[mine] + size)
 
     def _ask_for_members(self, ranges: Ranges, group: _Rows, size: int) -> None:
         pack = group.pack
@@ -317,8 +322,9 @@ class Reader:
             elif is_table and (audio := found.audio[at]) is not None:
                 parts = [Part("audio", audio, uris[shard], row_offset)]
             elif in_members and place.shard.endswith(".tar"):
-                header = checked_header(found.header[at] or b"", place.shard, row_offset, row_size)
-                place = replace(place, member=f"{place.shard}/{to_text(header.name)}")
+                before = found.header[at] or b""
+                header = checked_header(before[-BLOCK:], place.shard, row_offset, row_size)
+                place = replace(place, member=f"{place.shard}/{whole_name(before, header)}")
             elif parts and parts[0].path:
                 place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
             example = _example_of(reader, leaf, place, content, parts)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
+import msgspec
 import numpy as np
 
 from playhead.errors import ManifestError
@@ -103,8 +105,7 @@ def _read(task: ScanTask, reader: Any, some: _Members) -> Rows:
     data = local.read_ranges(
         path, [member.payload for member in owners], [member.size for member in owners]
     )
-    # No value of JSON holds a bare newline: between values it is as good as a blank.
-    rows = columns_of(reader, task, b"\n".join([row.translate(_BLANK) for row in data]))
+    rows = columns_of(reader, task, b"\n".join(map(_on_one_line, data)))
     if rows.num_rows != len(owners) or any(not row.strip() for row in data):
         raise BadRowError("the member is not one JSON object", fix="Write one into each member")
     kept: list[int] = rows.kept.tolist()
@@ -131,6 +132,24 @@ def _read(task: ScanTask, reader: Any, some: _Members) -> Rows:
     content = [data[at] for at in kept] if task.embed else None
     last = max(owners, key=lambda member: member.payload)
     return Rows(typed(columns), content, last.payload + last.size, statuses, parts)
+
+
+def _on_one_line(row: bytes) -> bytes:
+    """Write a row without line breaks; inside a text they are none of JSON's."""
+    if b"\n" not in row and b"\r" not in row:
+        return row
+    try:
+        return msgspec.json.format(row, indent=-1)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        json.loads(row)
+    except (ValueError, RecursionError) as error:
+        raise BadRowError(
+            f"the member is not one JSON object: {error}", fix="Write one into each member"
+        ) from None
+    # As all of it is well, line breaks stand between values.
+    return row.translate(_BLANK)
 
 
 def _bound(task: ScanTask, reader: Any, some: _Members, rows: RowColumns) -> list[Member]:
