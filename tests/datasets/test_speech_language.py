@@ -131,6 +131,7 @@ def test_a_packed_batch_holds_the_same():
 def test_batches_without_any_audio(dataset):
     batch = collate(dataset, batch_examples()[1:2])
     assert batch["audio"].numel() == 0
+    assert batch["audio"].dtype == torch.float32
     assert batch["audio_row"].tolist() == batch["audio_at"].tolist() == []
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from playhead.datasets.spoken_texts import NO_LOCATOR, spoken_text, stretches_of
-from playhead.fetch.waveforms import pad_waveforms
+from playhead.datasets.spoken_texts import NO_LOCATOR, pad_stretches, spoken_text, stretches_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +63,7 @@ class PackedSpeechLanguage:
         texts = [spoken_text(example, self.audio_locator) for example in examples]
         starts = list(accumulate((len(text.ids) for text in texts), initial=0))
         stretches = stretches_of(examples)
-        padded, lengths = pad_waveforms([one.audio for one in stretches], sample_rate)
+        padded, lengths = pad_stretches(stretches, sample_rate)
         heard = torch.arange(padded.shape[1]) < lengths[:, None]
         audio_at = [
             at if at == NO_LOCATOR else at + start

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from playhead.datasets.spoken_texts import NO_LOCATOR, spoken_text, stretches_of
-from playhead.fetch.waveforms import pad_waveforms
+from playhead.datasets.spoken_texts import NO_LOCATOR, pad_stretches, spoken_text, stretches_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +74,7 @@ class SpeechLanguage:
             loss_mask[row, first:] = torch.as_tensor(text.learnt, dtype=torch.bool)
             audio_at += [at if at == NO_LOCATOR else at + first for at in text.audio_at]
         stretches = stretches_of(examples)
-        audio, audio_lens = pad_waveforms([one.audio for one in stretches], sample_rate)
+        audio, audio_lens = pad_stretches(stretches, sample_rate)
         return {
             "input_ids": input_ids,
             "input_lens": torch.tensor(lengths),

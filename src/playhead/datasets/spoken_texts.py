@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
+
 from playhead.errors import ConfigError, ManifestError
+from playhead.fetch.waveforms import pad_waveforms
 from playhead.formats.example import audio_turns
 
 if TYPE_CHECKING:
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
     from playhead.formats import Example
 
-__all__ = ["NO_LOCATOR", "SpokenText", "Stretch", "spoken_text", "stretches_of"]
+__all__ = ["NO_LOCATOR", "SpokenText", "Stretch", "pad_stretches", "spoken_text", "stretches_of"]
 
 NO_LOCATOR = -1
 """Where audio stands in a text that has no tag for it: before all of it."""
@@ -81,6 +84,15 @@ def stretches_of(examples: Sequence[Example]) -> list[Stretch]:
         for number, example in enumerate(examples)
         for turn, audio in enumerate(_audio_of(example))
     ]
+
+
+def pad_stretches(
+    stretches: Sequence[Stretch], sample_rate: int | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Decode all audio of a batch, which may have none, as `pad_waveforms` does."""
+    if not stretches:
+        return torch.zeros(0, 0, dtype=torch.float32), torch.zeros(0, dtype=torch.int64)
+    return pad_waveforms([one.audio for one in stretches], sample_rate)
 
 
 def _audio_of(example: Example) -> list[Example]:
