@@ -159,21 +159,27 @@ def test_tokens_of_audio_by_the_sample(tmp_path, chunk, tokens):
 
 @pytest.mark.parametrize("fusion", ["zip", "round_robin", "randomized_round_robin"])
 def test_batches_of_several_configs(talk, fusion):
-    text = token_section(talk["txt_pair"], prompt_format="plain", batch_size=None)
-    talks = token_section(talk["share_gpt"], prompt_format="plain", batch_size=None)
+    text, talks = (
+        {
+            key: value
+            for key, value in token_section(talk[form], prompt_format="plain").items()
+            if key not in {"force_finite", "shuffle", "seed", "batch_size"}
+        }
+        for form in ("txt_pair", "share_gpt")
+    )
     config = {
         "multi_config": True,
+        "force_finite": False,
         "sampler_fusion": fusion,
-        "sampler_weights": {"text": 0.7, "talks": 0.3},
         "seed": 3,
         "shard_seed": 3,
         "shuffle": True,
         "text": {**text, "batch_tokens": 200},
         "talks": {**talks, "batch_tokens": 300},
     }
-    loader = playhead.dataloader(
-        {**config, "force_finite": False}, tokenizer=Words(), dataset=_Kinds()
-    )
+    if fusion == "randomized_round_robin":
+        config["sampler_weights"] = {"text": 0.7, "talks": 0.3}
+    loader = playhead.dataloader(config, tokenizer=Words(), dataset=_Kinds())
     found = [batch for batch, _ in zip(loader, range(200), strict=False)]
     if fusion == "zip":
         assert all(kinds == {"text", "talks"} for kinds, _ in found)

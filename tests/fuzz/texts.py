@@ -49,9 +49,17 @@ class Files:
     def members(self, name: str) -> list[tuple[str, bytes]]:
         """Names and bytes; where rows are as they were, names and places are too."""
         now = (self.folder / name).read_bytes()
-        with tarfile.open(fileobj=io.BytesIO(self.rows(name))) as tar:
+        rows = self.rows(name)
+        with tarfile.open(fileobj=io.BytesIO(rows)) as tar:
             found = [info for info in tar if info.isreg()]
-        return [(info.name, now[info.offset_data : info.offset_data + info.size]) for info in found]
+        # What is no audio is as it was.
+        return [
+            (
+                info.name,
+                (rows if info.name.endswith(".json") else now)[info.offset_data :][: info.size],
+            )
+            for info in found
+        ]
 
 
 def written(turns: list[tuple[str, str | None]]) -> str:
