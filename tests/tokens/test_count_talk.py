@@ -107,6 +107,15 @@ def test_texts_in_blocks_are_counted_as_one_by_one(tmp_path, name, prompt, kind,
     assert columns["tokens"].tolist() == counts
 
 
+@pytest.mark.parametrize(("tag", "is_said"), [("<audio>", False), ("<|audio here|>", True)])
+def test_a_tag_of_several_tokens_is_said(tmp_path, caplog, tag, is_said):
+    ((leaf, pack),) = opened(tmp_path, "multimodal_conversation", audio_locator_tag=tag)
+    open_token_columns(leaf, pack, encoding_of(tmp_path, "llama3"))
+    said = [one for one in caplog.messages if "audio_locator_tag" in one]
+    assert len(said) == is_said
+    assert not said or f"{tag!r} is " in said[0]
+
+
 def test_another_tag_or_transform_is_counted_anew(tmp_path):
     ((leaf, pack),) = opened(tmp_path, "lhotse_as_conversation")
     encoding = encoding_of(tmp_path, "llama3")

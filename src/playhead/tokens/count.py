@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from playhead.tokens.writing import Writing
 
 __all__ = ["TOKENS", "TokenCounts", "find_token_columns", "open_token_columns"]
+
+_log = logging.getLogger("playhead")
 
 TOKENS = "tokens"
 """Kind of the side files, and name of their column."""
@@ -178,6 +181,7 @@ def open_token_columns(
         If the side file cannot be written, or another process takes too long.
     """
     measure = TokenCounts(encoding, leaf.kind)
+    _look_at_tag(leaf, encoding)
     with own_threads_off():
         return open_columns(
             leaf, pack, measure, workers=workers, progress=progress, wait_seconds=wait_seconds
@@ -199,6 +203,22 @@ def find_token_columns(
         Digest of the encoding.
     """
     return find_columns(leaf, pack, TOKENS, digest)
+
+
+def _look_at_tag(leaf: Leaf, encoding: Encoding) -> None:
+    """Say so where what stands for audio is not one token, as which it is counted."""
+    tag, tokenizer = leaf.options.audio_locator_tag, encoding.tokenizer
+    if encoding.audio is None or leaf.kind != "conversation" or not tag or tokenizer.languages:
+        return
+    count = len(tokenizer.encode(f"a{tag}")) - len(tokenizer.encode("a"))
+    if count > 1 and tokenizer.token_id(tag) is None:
+        _log.warning(
+            "leaf %s: to the tokenizer audio_locator_tag %r is %d tokens, and models look for one"
+            " in its place: add it to the tokenizer as a special token",
+            leaf.name,
+            tag,
+            count,
+        )
 
 
 def _some_language(encoding: Encoding) -> str | None:

@@ -84,7 +84,7 @@ def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
     content of their files, transforms, and the tag that stands for audio in conversations.
     """
     options = leaf.options
-    shaping = [
+    shaping: list[Any] = [
         pack.entry.source,
         options.text_field,
         options.lang_field,
