@@ -55,36 +55,36 @@ def class_by_mass(length_us: NDArray[np.int64], num_classes: int) -> NDArray[np.
     return (below[-1] - below).astype(np.uint16)[cell]
 
 
-def class_by_bins(length_us: NDArray[np.int64], bins_us: Sequence[int]) -> NDArray[np.uint16]:
+def class_by_bins(length: NDArray[np.int64], bins: Sequence[int]) -> NDArray[np.uint16]:
     """Classes by inclusive upper borders; above the last, a class per quarter of an octave.
 
     Parameters
     ----------
-    length_us
-        Lengths (µs), shape (M,), at least one.
-    bins_us
-        Borders (µs), ascending.
+    length
+        Lengths, shape (M,), at least one.
+    bins
+        Borders in the same unit, ascending.
 
     Returns
     -------
     NDArray[np.uint16]
         Class of each, shape (M,); class 0 is the longest. Some classes may be empty.
     """
-    borders = list(bins_us)
-    longest = int(length_us.max())
+    borders = list(bins)
+    longest = int(length.max())
     while borders[-1] < longest:
         borders.append(borders[-1] + (borders[-1] >> 2) + 1)
-    ascending = np.searchsorted(np.array(borders, dtype=np.int64), length_us, side="left")
+    ascending = np.searchsorted(np.array(borders, dtype=np.int64), length, side="left")
     return (len(borders) - 1 - ascending).astype(np.uint16)
 
 
 def set_apart(
-    classes: NDArray[np.uint16], length_us: NDArray[np.int64], longest_us: int | None
+    classes: NDArray[np.uint16], length: NDArray[np.int64], longest: int | None
 ) -> NDArray[np.uint16]:
     """Return the classes, with samples that no batch may share in a class before all others."""
-    if longest_us is None:
+    if longest is None:
         return classes
-    above = length_us > longest_us
+    above = length > longest
     if not above.any():
         return classes
     return np.where(above, 0, classes + np.uint16(1)).astype(np.uint16)

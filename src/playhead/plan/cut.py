@@ -55,9 +55,10 @@ def cut_by_class(
     ends
         Where each class ends.
     efforts
-        Effective length of the longest sample of each class (µs).
+        Effective length of the longest sample of each class.
     limit
-        Most that samples times longest effective length may be (µs); one sample is always allowed.
+        Most that samples times longest effective length may be, in the same unit; one sample is
+        always allowed.
     max_samples
         Most samples of a batch.
 
@@ -83,9 +84,9 @@ class RunningCut:
     Parameters
     ----------
     effort
-        Effective lengths (µs), shape (M,).
+        Effective lengths, shape (M,).
     limit
-        The highest limit that is asked for (µs).
+        The highest limit that is asked for, in the same unit.
     max_samples
         Most samples of a batch.
 
@@ -103,7 +104,7 @@ class RunningCut:
         self._effort: list[int] = effort.tolist()
 
     def __call__(self, limit: int) -> list[int]:
-        """Return where batches begin under a limit (µs)."""
+        """Return where batches begin under a limit."""
         effort, longer, most = self._effort, self._longer, self._max_samples
         starts: list[int] = []
         at, samples = 0, len(effort)
