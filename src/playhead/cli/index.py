@@ -144,6 +144,7 @@ def index(
     What is up to date is skipped, and data are never touched.
     """
     from playhead.index.arguments import discover  # noqa: PLC0415  (loads NumPy)
+    from playhead.index.found import merge  # noqa: PLC0415
     from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
 
     _import_all(imports or ())
@@ -156,12 +157,16 @@ def index(
         )
     encoding = _encoding(tokenizer, prompt_format)
     names = _names(exclude)
-    found = discover(
-        sources,
-        indexes_root=indexes_root,
-        layout=None if layout is None else layout.value,
-        data_blend_dir=data_blend_dir,
-        section=section,
+    found = merge(
+        discover(
+            [source],
+            indexes_root=root or indexes_root,
+            layout=None if layout is None else layout.value,
+            data_blend_dir=data_blend_dir,
+            section=name,
+        )
+        for source in sources
+        for name, root in _sections(source, section, data_blend_dir)
     )
     kinds = {item.value for item in kind or Kind}
     files = sorted(item for item in found.sidecars if item.kind in kinds)[mine]
@@ -201,6 +206,19 @@ def index(
     raise typer.Exit(1 if report.failures else 0)
 
 
+def _sections(
+    source: str, section: str | None, data_blend_dir: str | None
+) -> Sequence[tuple[str | None, str | None]]:
+    """What a section of a config consists of, with where indexes belong; files have none."""
+    from playhead.index.arguments import is_config  # noqa: PLC0415
+
+    if section is None or not is_config(source):
+        return [(section, None)]
+    from playhead.blend.several import sections_of  # noqa: PLC0415  (loads what reads YAML)
+
+    return sections_of(source, section, data_blend_dir=data_blend_dir)
+
+
 def _import_all(names: Sequence[str]) -> None:
     if not names:
         return
@@ -228,17 +246,19 @@ def _build_sidecars(report: Report, workers: int) -> None:
 
 
 def _read(named: NamedBlend, data_blend_dir: str | None, report: Report) -> Blend | None:
-    from playhead.blend import read_blend  # noqa: PLC0415
+    from playhead.blend.several import read_blends  # noqa: PLC0415
 
     name = named.config if named.section is None else f"{named.config}: {named.section}"
     try:
-        return read_blend(
+        read = read_blends(
             named.config,
             section=named.section,
             data_blend_dir=data_blend_dir,
             # A list of entries need not say how large a batch is before it is indexed.
             overrides={"batch_size": 1},
         )
+        # A part of several is named by itself, with what it gets from them.
+        return next(iter(read.parts.values()))
     except NotSupportedError as error:
         report.note(f"no packs are built for {name}: {error}")
     except PlayheadError as error:

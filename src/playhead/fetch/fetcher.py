@@ -297,7 +297,7 @@ class Fetcher:
             return self.dataset[CutSet(samples)]
         return self.dataset.collate(
             samples,
-            sample_rate=common_rate([share.part.spec for share in shares]),
+            sample_rate=_rate(shares),
             sample_keys=micro_batch.sample_keys[[places[0] for places in members]],
         )
 
@@ -305,6 +305,12 @@ class Fetcher:
 def _place(found: tuple[_Share, BadAudio]) -> int:
     share, bad = found
     return share.first + bad.at
+
+
+def _rate(shares: Sequence[_Share]) -> int | None:
+    """The rate that a batch is decoded at; where nothing is, any part's will do."""
+    heard = [share.part.spec for share in shares if share.part.with_audio]
+    return common_rate(heard) if heard else shares[0].part.spec.sample_rate
 
 
 def common_rate(specs: Sequence[FetchSpec]) -> int | None:

@@ -118,7 +118,7 @@ def _check(state: Mapping[str, Any]) -> None:
     for name in ("version", "seed", "step", "parts"):
         if name not in state:
             raise PositionError(f"{said}: it has no {name!r}", fix=_FIX)
-    if state["version"] != _VERSION or isinstance(state["version"], bool):
+    if type(state["version"]) is not int or state["version"] != _VERSION:
         raise PositionError(
             f"this state has version {state['version']!r} of the layout, and this Playhead has"
             f" version {_VERSION}",
