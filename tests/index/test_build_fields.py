@@ -2,18 +2,24 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from playhead.blend.leaf import Leaf, LeafOptions
-from playhead.errors import ArchiveError, DataError, ManifestError
+from playhead.errors import ArchiveError, DataError, ManifestError, StaleIndexError
+from playhead.index import build_scan
 from playhead.index.build import build_packs, open_leaves
 from playhead.index.pack import LeafPack, open_pack
 from support.corpus import wav_bytes, write_tar
+from support.text_leaves import indexed, read_all, text_leaf
 
 IDS = ["a", "b.1", "folder/c", "d" * 120, "ä"]
 
@@ -235,3 +241,147 @@ def test_other_audio_of_the_same_size_is_other_data(tmp_path: Path):
     # A longer header before the first member moves all the others.
     write_tar(folder / "recording.000000.tar", members(IDS), tarfile.GNU_FORMAT)
     assert opened(tmp_path, folder).fingerprint() != before
+
+
+# Plain lines, as those of txt_pair ------------------------------------------------------------
+
+
+def pairs(folder: Path, *shards: tuple[bytes, bytes], suffix: str = "", zipped: str = "") -> Leaf:
+    """A leaf of source and target files, whose names end with `suffix`; `zipped` are compressed."""
+    for number, halves in enumerate(shards):
+        for role, data in zip("st", halves, strict=True):
+            path = folder / f"{role}{number}.txt{'.gz' if role in zipped else suffix}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(gzip.compress(data) if role in zipped else data)
+    roles = {
+        role: [
+            folder / f"{role[0]}{number}.txt{'.gz' if role[0] in zipped else suffix}"
+            for number in range(len(shards))
+        ]
+        for role in ("source", "target")
+    }
+    return text_leaf("txt_pair", **roles)
+
+
+def halves_of(leaf: Leaf, folder: Path, **options: Any) -> list[tuple[str, str | None]]:
+    return [
+        (example.custom["source"], example.text)
+        for example in read_all(leaf, indexed(leaf, folder, **options))
+    ]
+
+
+ENDS = {"unix": b"\n", "windows": b"\r\n"}
+lines = st.lists(st.text("ab ü\t", max_size=5), max_size=12)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(lines, min_size=1, max_size=3),
+    st.sampled_from([*ENDS]),
+    st.booleans(),
+    st.sampled_from(["", "s", "t", "st"]),
+    st.booleans(),
+)
+def test_the_kth_line_belongs_to_the_kth_line(  # noqa: PLR0917 - what Hypothesis draws
+    tmp_path_factory: pytest.TempPathFactory,
+    shards: list[list[str]],
+    how: str,
+    final: bool,
+    zipped: str,
+    embed: bool,
+):
+    """Whatever stands in them, blank lines among them, and however they end."""
+    folder = tmp_path_factory.mktemp("pairs")
+    made, expected = [], []
+    for sources in shards:
+        targets = [f"{number}{text}" for number, text in enumerate(sources)]
+        ends = [ENDS[how].join(map(str.encode, each)) for each in (sources, targets)]
+        # A last line that is empty only is one where its end is written.
+        ends = [
+            one + ENDS[how] if each and (final or not each[-1]) else one
+            for one, each in zip(ends, (sources, targets), strict=True)
+        ]
+        made.append((ends[0], ends[1]))
+        pairs_ = zip(sources, targets, strict=True)
+        expected += [(one.strip(), other.strip()) for one, other in pairs_ if one.strip()]
+    leaf = pairs(folder, *made, zipped=zipped)
+    assert halves_of(leaf, folder, embed_rows=embed) == expected
+    blank = sum(not text.strip() for shard in shards for text in shard)
+    assert indexed(leaf, folder).dropped == ({"blank line": blank} if blank else {})
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_a_pair_whose_files_did_not_change_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embed: bool
+):
+    shards = [(b"a\n\nb\n", b"A\nX\nB\n"), (b"c\n", b"C\n"), (b"d\ne\n", b"D\nE\n")]
+    leaf = pairs(tmp_path, *shards)
+    expected = [("a", "A"), ("b", "B"), ("c", "C"), ("d", "D"), ("e", "E")]
+    assert halves_of(leaf, tmp_path, embed_rows=embed) == expected
+    read: list[str] = []
+    read_lines = build_scan.read_lines
+
+    def noted(path: str) -> Any:
+        read.append(path)
+        return read_lines(path)
+
+    monkeypatch.setattr(build_scan, "read_lines", noted)
+    (tmp_path / "t1.txt").write_bytes(b"another\n")
+    expected[2] = ("c", "another")
+    assert halves_of(leaf, tmp_path, embed_rows=embed) == expected
+    assert read == [str(tmp_path / "s1.txt")]
+
+
+@pytest.mark.parametrize("role", ["s", "t"])
+def test_a_line_that_changed_in_place_is_noticed(tmp_path: Path, role: str):
+    """Whichever of the two it is in: both are the row."""
+    leaf = pairs(tmp_path, (b"one\ntwo\n", b"ein\nzwo\n"))
+    pack = indexed(leaf, tmp_path)
+    path = tmp_path / f"{role}0.txt"
+    path.write_bytes(path.read_bytes().replace(b"w", b"W"))
+    with pytest.raises(StaleIndexError, match=r"row is not the one that was indexed .*s0\.txt"):
+        read_all(leaf, pack)
+
+
+def test_other_targets_are_other_data(tmp_path: Path):
+    leaf = pairs(tmp_path, (b"one\n", b"ein\n"))
+    before = indexed(leaf, tmp_path).fingerprint()
+    # As long as it was, and another line.
+    (tmp_path / "t0.txt").write_bytes(b"EIN\n")
+    os.utime(tmp_path / "t0.txt", ns=(1, 1))
+    pack = indexed(leaf, tmp_path)
+    assert read_all(leaf, pack)[0].text == "EIN"
+    assert pack.row_crc.tolist() == [crc32(b"one\nEIN")]
+    assert isinstance(before, str)
+
+
+@pytest.mark.parametrize("zipped", ["", "t", "st"])
+@pytest.mark.parametrize("counts", [(3, 2), (2, 3), (0, 1), (1, 0)])
+def test_unequal_numbers_of_lines_name_both_files(
+    tmp_path: Path, counts: tuple[int, int], zipped: str
+):
+    leaf = pairs(tmp_path, (b"one\n" * counts[0], b"ein\n" * counts[1]), zipped=zipped)
+    with pytest.raises(DataError, match=r"(?s)s0\.txt.*t0\.txt") as error:
+        indexed(leaf, tmp_path)
+    assert str(min(counts)) in str(error.value)
+
+
+@pytest.mark.parametrize("zipped", ["", "t", "st"])
+def test_a_target_that_cannot_be_read_later_is_a_bad_row(tmp_path: Path, zipped: str):
+    shards = (b"one\ntwo\nthree\n", b"ein\nzw\xffo\ndrei\n")
+    leaf = pairs(tmp_path, shards, zipped=zipped)
+    with pytest.raises(
+        ManifestError, match=r"not UTF-8.* byte 4 of .*t0\.txt.*s0\.txt\S*:2, byte 4.*skip-bad-rows"
+    ):
+        indexed(leaf, tmp_path)
+    assert halves_of(leaf, tmp_path, skip_bad_rows=True) == [("one", "ein"), ("three", "drei")]
+    assert indexed(leaf, tmp_path).dropped == {"bad row": 1}
+    # A blank source is no row, whatever stands beside it.
+    leaf = pairs(tmp_path / "x", (b"one\n\n", b"ein\n\xff\n"))
+    assert halves_of(leaf, tmp_path / "x") == [("one", "ein")]
+
+
+def test_messages_about_pairs_speak_of_no_audio(tmp_path: Path):
+    leaf = pairs(tmp_path, (b"one\n", b"ein\n"))
+    (example,) = read_all(leaf, indexed(leaf, tmp_path))
+    assert str(example.place) == f"leaf train, {tmp_path}/s0.txt, byte 0, row 0 counted from 0"

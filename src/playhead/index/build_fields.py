@@ -106,7 +106,7 @@ class FieldFiles:
         Raises
         ------
         BadRowError
-            If a record bears another id.
+            If a record bears another id, or a line of text is none.
         DataError
             If a file ends before the manifest does, or is damaged.
         """
@@ -120,6 +120,7 @@ class FieldFiles:
             for row, number in enumerate(chosen):
                 record = records[number]
                 if record.id is None and record.line is not None:
+                    _check_text(record.line, record.offset, file.path)
                     texts = texts or [b""] * len(chosen)
                     texts[row] += b"\n" + record.line
                 if record.line is not None and lines is not None:
@@ -169,6 +170,11 @@ class _FieldFile:
         self._records = _records(shard)
         self._ahead: list[_Record] = []
         self._before = 0
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._shard.path
 
     def take(self, first: int, ids: Sequence[str | None], manifest: str) -> list[_Record]:
         end = first + len(ids)
@@ -261,6 +267,18 @@ def _of_lines(path: str) -> Iterator[_Record]:
                     ) from None
                 yield _Record(row_id, block.offset + at, len(line), text, is_absent=False)
             at += len(line) + 1
+
+
+def _check_text(line: bytes, offset: int, path: str) -> None:
+    """Refuse what could not be read later."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        raise BadRowError(
+            f"the line is not UTF-8: {error.reason} at its byte {error.start}; it begins at byte"
+            f" {offset} of {path}",
+            fix="Write the file in UTF-8",
+        ) from None
 
 
 def _of_text(path: str) -> Iterator[_Record]:
