@@ -24,9 +24,8 @@ from playhead.errors import (
     ManifestError,
     NotSupportedError,
     PlayheadError,
-    StaleIndexError,
 )
-from playhead.formats import BadRowError, Place, TableFormat, get_format
+from playhead.formats import BadRowError, Place, ScannedFormat, TableFormat, get_format
 from playhead.formats.simulator import MultiSpeakerSimulator
 from playhead.index.build import build_packs
 from support.corpus import wav_bytes, write_jsonl
@@ -76,10 +75,8 @@ def dropped(leaf: Leaf, on_bad: Any = None) -> dict[str, int]:
 
 def example_of(leaf: Leaf, number: int) -> Example:
     path = leaf.paths["manifest"][0]
-    (row,) = MADE.load(leaf, path, np.array([number]), with_audio=True)
-    assert row.audio is None
     place = Place(leaf=leaf.name, shard=path, row=number, byte=number, is_table=True)
-    return MADE.example(leaf, place, row.row, [])
+    return MADE.example(leaf, place, rows(leaf)[number], [])
 
 
 def cut_of(example: Example) -> Any:
@@ -89,7 +86,8 @@ def cut_of(example: Example) -> Any:
 
 def test_it_is_the_reader_of_its_type():
     assert isinstance(get_format(TYPE), MultiSpeakerSimulator)
-    assert isinstance(MADE, TableFormat)
+    assert isinstance(MADE, ScannedFormat)
+    assert not isinstance(MADE, TableFormat)
 
 
 def test_the_index_knows_what_lhotse_says_of_every_mixture(manifest, tmp_path):
@@ -201,21 +199,20 @@ def test_lengths_and_delays_are_exact(tmp_path_factory, lengths, rate, count, de
             assert len({track.cut.supervisions[0].speaker for track in cut.tracks}) == count
 
 
-def test_mixtures_are_read_in_any_order_by_any_process(manifest, tmp_path):
+def test_mixtures_are_the_same_in_any_process(manifest, tmp_path):
     leaf = simulator_leaf(manifest, num_mixtures=3000)
     expected = rows(leaf)
     assert list(expected) == list(range(3000))
-    order = np.array([2999, 0, 1024, 1023, 7, 7, 2048])
-    got = MADE.load(leaf, str(manifest), order, with_audio=False)
-    assert [row.row for row in got] == [expected[number] for number in order.tolist()]
     script = f"""
-import sys, numpy as np
+import sys
+from playhead.formats import SourcePair
 from playhead.formats.simulator import MultiSpeakerSimulator
 from support.simulated import simulator_leaf
 leaf = simulator_leaf({str(manifest)!r}, num_mixtures=3000)
-places = np.array([5, 2048])
-for row in MultiSpeakerSimulator().load(leaf, {str(manifest)!r}, places, with_audio=True):
-    sys.stdout.buffer.write(row.row + b"\\n")
+blocks = MultiSpeakerSimulator().scan(leaf, SourcePair(manifest={str(manifest)!r}), None)
+rows = [row for block in blocks for row in block.rows]
+for number in (5, 2048):
+    sys.stdout.buffer.write(rows[number] + b"\\n")
 """
     support = Path(__file__).parents[1]
     other = subprocess.run(
@@ -226,12 +223,6 @@ for row in MultiSpeakerSimulator().load(leaf, {str(manifest)!r}, places, with_au
         env={"PYTHONPATH": str(support), "PLAYHEAD_CACHE": str(tmp_path), "PYTHONHASHSEED": "7"},
     )
     assert other.stdout.splitlines() == [expected[5], expected[2048]]
-
-
-def test_without_room_for_a_cache_they_are_the_same(manifest, caplog):
-    leaf = simulator_leaf(manifest, num_mixtures=20, options={"cache_bytes": 1})
-    (row,) = MADE.load(leaf, str(manifest), np.array([11]), with_audio=True)
-    assert row.row == rows(leaf)[11]
 
 
 def test_a_prefix_does_not_depend_on_how_many_there_are(manifest):
@@ -252,7 +243,6 @@ def test_ranks_and_what_else_has_no_meaning(manifest):
         manifest, num_mixtures=30, global_rank=3, world_size=8, is_tarred=True, sample_rate=8000
     )
     assert rows(plain) == rows(other)
-    assert MADE.load(other, str(manifest), np.array([4]), with_audio=True)[0].row == rows(plain)[4]
 
 
 def test_gzip_is_the_same(manifest, tmp_path):
@@ -478,8 +468,6 @@ def test_audio_that_cannot_be_looked_at_leaves_its_mixtures_out(manifest, tmp_pa
     got = rows(leaf, told.append)
     assert 0 < len(told) == 40 - len(got)
     assert all("line 1: the row has no sampling_rate" in error.what for error in told)
-    with pytest.raises(StaleIndexError, match="gives no mixture"):
-        MADE.load(leaf, str(tmp_path / "m.json"), np.arange(40), with_audio=True)
 
 
 def test_mixtures_out_of_bounds_are_counted_and_keep_their_numbers(tmp_path):
@@ -491,9 +479,6 @@ def test_mixtures_out_of_bounds_are_counted_and_keep_their_numbers(tmp_path):
     left_out = dropped(leaf)["mixture above max_duration"]
     assert left_out == 300 - len(got)
     assert 0 < len(got) < 300
-    missing = next(number for number in range(300) if number not in got)
-    with pytest.raises(StaleIndexError, match=f"no mixture {missing}.*playhead index"):
-        MADE.load(leaf, str(path), np.array([missing]), with_audio=True)
     pack = open_one(leaf, tmp_path / "packs")
     assert pack.row_offset.tolist() == list(got)
     assert int(pack.duration_us.max()) <= 9_500_000
@@ -560,7 +545,6 @@ def test_changed_rows_are_other_mixtures(manifest, tmp_path):
         options={"input_sampling_rate": 8000},
     )
     before = rows(leaf)
-    assert MADE.load(leaf, str(tmp_path / "m.json"), np.array([0]), with_audio=True)
     write_jsonl(tmp_path / "m.json", [{**row, "duration": 1.5} for row in GOOD])
-    after = MADE.load(leaf, str(tmp_path / "m.json"), np.arange(5), with_audio=True)
-    assert [row.row for row in after] == list(rows(leaf).values()) != list(before.values())
+    after = rows(leaf)
+    assert all(after[number] != row for number, row in before.items())

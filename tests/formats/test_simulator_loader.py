@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import playhead
+from playhead.datasets import Ids
 from playhead.formats.simulator import MultiSpeakerSimulator
 from support.simulated import TYPE, conversations, voices
 
@@ -120,3 +121,24 @@ def test_batches_keep_to_their_limit(entries):
         audio = batch["audio"]
         assert audio.shape[0] * audio.shape[1] <= 9 * 16000
         assert batch["audio_lens"].max() == audio.shape[1]
+
+
+def test_the_pack_has_the_mixtures_and_ranks_share_it(tmp_path):
+    manifest = voices(tmp_path, SECONDS)
+    first, second = (
+        playhead.dataloader(
+            [{"type": TYPE, "manifest_filepath": str(manifest), **more}],
+            batch_duration=8,
+            dataset=Ids(),
+            seed=1,
+            shuffle=True,
+            indexes_root=str(tmp_path / "root"),
+        )
+        for more in ({"global_rank": 0, "world_size": 2}, {"global_rank": 1, "world_size": 2})
+    )
+    (pack,) = (tmp_path / "root").rglob("*.idxpack")
+    (leaf,) = first.fetch.spec.packs
+    assert leaf.open().entry.embedded
+    assert leaf.open().groups is None
+    assert str(pack) == leaf.path
+    assert next(iter(first))["ids"] == next(iter(second))["ids"]

@@ -10,7 +10,7 @@ from lhotse.cut import MonoCut
 from lhotse.serialization import deserialize_item
 
 from playhead.errors import ManifestError
-from playhead.formats import Place
+from playhead.formats import Place, SourcePair
 from playhead.formats.simulator import MultiSpeakerSimulator
 from support.corpus import write_jsonl
 from support.leaves import open_one
@@ -45,9 +45,10 @@ def loader_leaf(path: Path, **own: Any) -> Leaf:
 
 def examples(leaf: Leaf, count: int) -> list[Example]:
     path = leaf.paths["manifest"][0]
-    found = MADE.load(leaf, path, np.arange(count), with_audio=True)
+    blocks = MADE.scan(leaf, SourcePair(manifest=path), None)
+    found = [row for block in blocks for row in block.rows][:count]
     place = Place(leaf=leaf.name, shard=path, row=0, byte=0, is_table=True)
-    return [MADE.example(leaf, place, row.row, []) for row in found]
+    return [MADE.example(leaf, place, row, []) for row in found]
 
 
 def cut_of(example: Example) -> Any:

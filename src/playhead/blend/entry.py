@@ -144,6 +144,7 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
     transform = TRANSFORMS.get(type_)
     defaults = kind.own if transform is None else transform.own
     own = {key: entry.pop(key, default) for key, default in defaults.items()}
+    own = {key: value for key, value in own.items() if key not in kind.idle}
     joined = _concatenation(entry, where) if type_ == CONCATENATED else None
     known = _KNOWN.union(kind.inputs.values(), defaults)
     unknown = [key for key in entry if key not in STATUS and key not in known]

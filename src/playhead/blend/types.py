@@ -31,6 +31,8 @@ class InputType:
     """Whether it repeats even where it stands alone, as tars do; a file of rows ends by itself."""
     kind: Kind = "cut"
     """What its samples are."""
+    idle: frozenset[str] = frozenset()
+    """Own options that are accepted and mean nothing here."""
     lines: Mapping[str, str] = field(default_factory=dict)
     """Own options that name text files, to the field that a line of them is of each sample."""
 
@@ -193,6 +195,7 @@ for _type in (
             "simulator_type": "lsmix",
             "world_size": None,
         },
+        idle=frozenset({"global_rank", "is_tarred", "sample_rate", "world_size"}),
         is_stream=True,
     ),
 ):

@@ -24,6 +24,7 @@ from playhead.formats import (
     Example,
     Part,
     Place,
+    ScannedFormat,
     TableFormat,
     format_of,
     time_turns,
@@ -280,7 +281,7 @@ class Reader:
     ) -> None:
         leaf, pack, rows = group.leaf, group.pack, group.rows
         reader: Any = _first_reader(leaf)
-        is_table = isinstance(reader, TableFormat)
+        is_table = isinstance(reader, ScannedFormat)
         member_of: Callable[[bytes], str | None] | None = getattr(reader, "member", None)
         uris = pack.shards.uris
         has_lines = pack.entry.has_lines and not pack.entry.embedded
@@ -325,7 +326,7 @@ class Reader:
                 before = found.header[at] or b""
                 header = checked_header(before[-BLOCK:], place.shard, row_offset, row_size)
                 place = replace(place, member=f"{place.shard}/{whole_name(before, header)}")
-            elif parts and parts[0].path:
+            elif parts and parts[0].path and not has_lines:
                 place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
             example = _example_of(reader, leaf, place, content, parts)
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):

@@ -23,6 +23,7 @@ __all__ = [
     "RowAudio",
     "RowColumns",
     "Sample",
+    "ScannedFormat",
     "SourcePair",
     "TableBlock",
     "TableFormat",
@@ -230,10 +231,10 @@ class TableBlock:
 
 
 @runtime_checkable
-class TableFormat(Protocol):
-    """An input type that reads its files itself, because its rows are not lines.
+class ScannedFormat(Protocol):
+    """An input type that makes rows of its files itself when they are indexed; the pack has them.
 
-    `load` tells it from a `Format`.
+    `scan` tells it from a `Format`.
     """
 
     def sources(self, leaf: Leaf) -> list[SourcePair]:
@@ -261,6 +262,18 @@ class TableFormat(Protocol):
         """
         ...
 
+    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
+        """Make the sample of one row; `Format.example`. `parts` holds the audio if there is any."""
+        ...
+
+
+@runtime_checkable
+class TableFormat(ScannedFormat, Protocol):
+    """An input type that reads its files itself, because its rows are not lines.
+
+    `load` tells it from a `ScannedFormat`, whose rows have to be in the pack.
+    """
+
     def groups(self, leaf: Leaf, pair: SourcePair) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where each stretch of rows that is read as one ends in the file, and its bytes; (G,)."""
         ...
@@ -275,8 +288,4 @@ class TableFormat(Protocol):
         DataError
             If the file cannot be read.
         """
-        ...
-
-    def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
-        """Make the sample of one row; `Format.example`. `parts` holds the audio if there is any."""
         ...

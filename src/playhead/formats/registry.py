@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from playhead.blend.leaf import Leaf
-    from playhead.formats.base import Format, TableFormat
+    from playhead.formats.base import Format, ScannedFormat
 
-    AnyFormat: TypeAlias = Format | TableFormat
+    AnyFormat: TypeAlias = Format | ScannedFormat
 
 __all__ = ["format_names", "format_of", "get_format", "register", "register_type"]
 

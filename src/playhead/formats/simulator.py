@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import astuple
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from playhead.errors import ConfigError, ManifestError, StaleIndexError
-from playhead.formats.base import BadRowError, SourcePair, TableBlock, TableRow
+from playhead.errors import ConfigError, ManifestError
+from playhead.formats.base import BadRowError, SourcePair, TableBlock
 from playhead.formats.cut_rows import cut_columns, cut_example, decode_cut, resolve_paths
 from playhead.formats.mixtures import (
     LSMIX,
@@ -21,7 +19,6 @@ from playhead.formats.mixtures import (
     choose_stretch,
     choose_voices,
 )
-from playhead.formats.parquet_cache import UNPACKED, cache_name, open_unpacked, pick_rows
 from playhead.formats.registry import register
 from playhead.formats.row_fields import text_of
 from playhead.formats.simulator_rows import Headers, manifest_lines, on_line, read_row
@@ -30,8 +27,6 @@ from playhead.formats.simulator_voices import by_speaker, mixed_cut, read_voice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
     from playhead.formats.cut_rows import CutRow
@@ -90,7 +85,7 @@ class MultiSpeakerSimulator:
     def scan(
         self, leaf: Leaf, pair: SourcePair, on_bad: Callable[[BadRowError], None] | None
     ) -> Iterator[TableBlock]:
-        """Make the mixtures, some at a time; `TableFormat.scan`.
+        """Make the mixtures, some at a time; `ScannedFormat.scan`.
 
         Raises
         ------
@@ -116,41 +111,6 @@ class MultiSpeakerSimulator:
             made = list(_made(leaf, chosen, headers, on_bad, dropped))
             yield _table(made, dropped)
             dropped.clear()
-
-    def groups(
-        self,
-        leaf: Leaf,  # noqa: ARG002 - the protocol's
-        pair: SourcePair,  # noqa: ARG002 - same
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All mixtures as one stretch; `TableFormat.groups`."""
-        return np.array([1 << 62], np.int64), np.zeros(1, np.int64)
-
-    def load(
-        self,
-        leaf: Leaf,
-        path: str,
-        places: NDArray[np.int64],
-        *,
-        with_audio: bool,  # noqa: ARG002 - the protocol's: rows name files
-    ) -> list[TableRow]:
-        """Read mixtures by their numbers; `TableFormat.load`.
-
-        All are made once on a machine, into a cache that its processes share; see `open_unpacked`.
-
-        Raises
-        ------
-        StaleIndexError
-            If there is no such mixture.
-        """
-        rows = _cached(leaf, path, places)
-        missing = [place for place, row in zip(places.tolist(), rows, strict=True) if not row.row]
-        if missing:
-            raise StaleIndexError(
-                f"the manifest gives no mixture {missing[0]}",
-                where=f"leaf {leaf.name}, {path}",
-                fix="Run `playhead index` again; if the file should not have changed, restore it",
-            )
-        return rows
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:  # noqa: ARG002 - the protocol's
         """Make the sample of one mixture; `Format.example`.
@@ -255,35 +215,6 @@ def _unmeasured(one: Mixture | Stretch | str) -> Iterable[str]:
         return []
     rows = [one.session] if isinstance(one, Stretch) else one.voices
     return [row.unmeasured for row in rows if row.unmeasured is not None]
-
-
-def _cached(leaf: Leaf, path: str, places: NDArray[np.int64]) -> list[TableRow]:
-    """Read mixtures from the cache, without bytes where there is none of a number."""
-    status = os.stat(path)  # noqa: PTH116 - paths are strings
-    facts = [
-        [path, status.st_size, status.st_mtime_ns],
-        astuple(MixtureOptions.of(leaf)),
-        leaf.options.input_sampling_rate,
-    ]
-
-    def unpack() -> Iterator[pa.RecordBatch]:
-        reader = MultiSpeakerSimulator()
-        end = 0
-        for block in reader.scan(leaf, SourcePair(manifest=path), lambda _: None):
-            made = dict(zip(block.place.tolist(), block.rows, strict=True))
-            stop = max(made, default=end - 1) + 1
-            rows = pa.array([made.get(number, b"") for number in range(end, stop)], pa.binary())
-            audio = pa.nulls(len(rows), pa.large_binary())
-            yield pa.RecordBatch.from_arrays([rows, audio], schema=UNPACKED)
-            end = stop
-
-    unpacked = open_unpacked(
-        cache_name(facts),
-        unpack,
-        num_bytes=status.st_size * leaf.own["num_speakers"],
-        most_bytes=leaf.options.cache_bytes,
-    )
-    return pick_rows(unpack(), places) if unpacked is None else unpacked.rows(places)
 
 
 def _table(made: Sequence[tuple[int, bytes]], dropped: Counter[str]) -> TableBlock:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from playhead.blend.types import has_turns
-from playhead.formats import TableFormat, format_of, get_format
+from playhead.formats import ScannedFormat, TableFormat, format_of, get_format
 from playhead.index.build_audios import AUDIO_FIELD
 from playhead.index.build_history import history
 from playhead.index.build_pace import part_cost
@@ -192,10 +192,13 @@ class _Output:
 
 
 def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Leaf:
+    reader: Any = format_of(sources.leaf)
     previous = None if old is None else old.find(sources.leaf.key, sources.source)
     embed = (
         settings.embed_rows
         or any(is_compressed(path) for path in sources.paths)
+        # Nobody but the index makes them.
+        or (isinstance(reader, ScannedFormat) and not isinstance(reader, TableFormat))
         or (previous is not None and previous.entry.embedded)
     )
     known = parts(sources, previous, embed=embed, skip_bad_rows=settings.skip_bad_rows)

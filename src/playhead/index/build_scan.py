@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from playhead.errors import ManifestError
-from playhead.formats import BadRowError, TableFormat, format_of
+from playhead.formats import BadRowError, ScannedFormat, format_of
 from playhead.index.build_audios import AUDIO_FIELD, find_turns
 from playhead.index.build_fields import FieldFiles
 from playhead.index.build_measure import measure
@@ -104,7 +104,7 @@ def scan(task: ScanTask) -> Iterator[Rows]:
     paths = task.pair.files
     before = [stamp(path) for path in paths]
     reader: Any = format_of(task.leaf)
-    if isinstance(reader, TableFormat):
+    if isinstance(reader, ScannedFormat):
         yield from _scan_table(task, reader)
     elif lies_in_members(reader, task.pair):
         yield from scan_members(task, reader)
@@ -114,7 +114,7 @@ def scan(task: ScanTask) -> Iterator[Rows]:
         check_unchanged(path, old)
 
 
-def _scan_table(task: ScanTask, reader: TableFormat) -> Iterator[Rows]:
+def _scan_table(task: ScanTask, reader: ScannedFormat) -> Iterator[Rows]:
     def count(_: BadRowError) -> None:
         task.dropped[BAD_ROW] += 1
 

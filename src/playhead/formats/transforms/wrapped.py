@@ -7,7 +7,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ManifestError
-from playhead.formats.base import BadRowError, TableBlock, TableFormat
+from playhead.formats.base import BadRowError, ScannedFormat, TableBlock, TableFormat
 from playhead.formats.example import Audio, Part, Place
 from playhead.formats.transforms.registry import made
 from playhead.formats.transforms.shape import Fate, Length, reshaped
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from playhead.formats.example import Example
     from playhead.formats.transforms.registry import RowTransform
 
-__all__ = ["TransformedLines", "TransformedTable", "transformed"]
+__all__ = ["TransformedLines", "TransformedScan", "TransformedTable", "transformed"]
 
 
-def transformed(inner: Any, transforms: Sequence[Transform]) -> TransformedLines | TransformedTable:
+def transformed(inner: Any, transforms: Sequence[Transform]) -> TransformedLines | TransformedScan:
     """Put transforms around the reader of an input type, the first one innermost.
 
     What is no cut, such as a conversation, passes all of them as it is.
@@ -35,7 +35,7 @@ def transformed(inner: Any, transforms: Sequence[Transform]) -> TransformedLines
     Parameters
     ----------
     inner
-        A `Format` or a `TableFormat`; what comes out is one too.
+        A `Format`, `ScannedFormat` or `TableFormat`; what comes out is one too.
     transforms
         Names and options, as a leaf has them.
 
@@ -47,6 +47,8 @@ def transformed(inner: Any, transforms: Sequence[Transform]) -> TransformedLines
     steps = [made(transform) for transform in transforms]
     if isinstance(inner, TableFormat):
         return TransformedTable(inner, steps)
+    if isinstance(inner, ScannedFormat):
+        return TransformedScan(inner, steps)
     return TransformedLines(inner, steps)
 
 
@@ -186,28 +188,18 @@ class TransformedLines(_Transformed):
         return self._seen(leaf, columns, rows, place, None)[0]
 
 
-class TransformedTable(_Transformed):
-    """A `TableFormat` with transforms around it."""
+class TransformedScan(_Transformed):
+    """A `ScannedFormat` with transforms around it."""
 
-    def __init__(self, inner: TableFormat, steps: Sequence[RowTransform]) -> None:
+    def __init__(self, inner: ScannedFormat, steps: Sequence[RowTransform]) -> None:
         super().__init__(inner, steps)
 
     def scan(
         self, leaf: Leaf, pair: SourcePair, on_bad: Callable[[BadRowError], None] | None
     ) -> Iterator[TableBlock]:
-        """Read a file for the index; `TableFormat.scan`."""
+        """Read a file for the index; `ScannedFormat.scan`."""
         for block in self.inner.scan(leaf, pair, on_bad):
             yield self._reshaped(leaf, pair, block, on_bad) if self._shapes_rows else block
-
-    def groups(self, leaf: Leaf, pair: SourcePair) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how the file is divided; `TableFormat.groups`."""
-        return self.inner.groups(leaf, pair)
-
-    def load(
-        self, leaf: Leaf, path: str, places: NDArray[np.int64], *, with_audio: bool
-    ) -> list[TableRow]:
-        """Read rows by their numbers; `TableFormat.load`."""
-        return self.inner.load(leaf, path, places, with_audio=with_audio)
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row; `Format.example`.
@@ -231,3 +223,17 @@ class TransformedTable(_Transformed):
         return replace(
             block, columns=columns, rows=[block.rows[i] for i in kept], place=block.place[kept]
         )
+
+
+class TransformedTable(TransformedScan):
+    """A `TableFormat` with transforms around it."""
+
+    def groups(self, leaf: Leaf, pair: SourcePair) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how the file is divided; `TableFormat.groups`."""
+        return self.inner.groups(leaf, pair)
+
+    def load(
+        self, leaf: Leaf, path: str, places: NDArray[np.int64], *, with_audio: bool
+    ) -> list[TableRow]:
+        """Read rows by their numbers; `TableFormat.load`."""
+        return self.inner.load(leaf, path, places, with_audio=with_audio)
