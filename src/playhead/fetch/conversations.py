@@ -169,6 +169,8 @@ def to_sample(
     """
     if example.kind == "cut":
         return make_cut(example)
+    if example.kind == "pair":
+        return _pair(example, tags)
     custom = {**example.custom, **tags}
     if example.kind == "text":
         return TextSample(
@@ -195,18 +197,22 @@ def to_sample(
     )
 
 
-def _pair(example: Example, custom: dict[str, Any]) -> TextPair:
+def _pair(example: Example, tags: Mapping[str, Any]) -> TextPair:
+    # A tag may be called as a half is: of that it says nothing.
+    said = example.custom
+
     def part(name: str) -> TextSample:
         return TextSample(
-            id=f"{example.id}-{name}", text=custom[name], language=custom.get(f"{name}_language")
+            id=f"{example.id}-{name}", text=said[name], language=said.get(f"{name}_language")
         )
 
+    others = {key: value for key, value in said.items() if key not in _OF_PAIRS}
     return TextPair(
         id=example.id,
-        custom={key: value for key, value in custom.items() if key not in _OF_PAIRS},
+        custom={**others, **tags},
         source=part("source"),
         target=part("target"),
-        question=part("question") if custom.get("question") else None,
+        question=part("question") if said.get("question") else None,
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playhead.formats.example import Example, Place
     from playhead.plan.batch import MicroBatch
 
-__all__ = ["Inspection", "Look", "Sample"]
+__all__ = ["Inspection", "Look", "Sample", "check_turn"]
 
 # No file can have such a name, today or tomorrow.
 _NO_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.EINVAL)
@@ -145,10 +145,9 @@ class Inspection:
     def _decode_turn(self, audio: Example | None, sample: Sample) -> None:
         if audio is None:
             return
-        if self._takes_examples:
-            from playhead.fetch.waveforms import waveform  # noqa: PLC0415 - imports torch
-
-            waveform(audio, self._spec.sample_rate)
+        check_turn(audio)
+        if self._takes_examples and audio.audio is not None and not audio.cut_steps:
+            decode(audio.audio, self._spec.sample_rate, audio.place)
             return
         from playhead.fetch.cuts import to_cut  # noqa: PLC0415 - imports Lhotse, 2 s
 
@@ -204,10 +203,12 @@ def _bad(samples: Sequence[Sample], decode_one: Callable[[Sample], None]) -> Ite
 def _culprit(example: Example, error: AudioError) -> Example:
     """The row that an error names, of those that were joined."""
     said = str(error)
-    for turn in audio_turns(example):
-        if turn.audio is not None and str(turn.audio.place) in said:
-            # All of the conversation is bad; where it is bad, its audio knows.
-            return replace(example, place=turn.audio.place)
+    turns = [turn.audio.place for turn in audio_turns(example) if turn.audio is not None]
+    named = [place for place in turns if str(place) in said]
+    if named:
+        # All of the conversation is bad; where it is bad, its audio knows. One place may be how
+        # another begins.
+        return replace(example, place=max(named, key=lambda place: len(str(place))))
     return next((one for one in example.members if str(one.place) in said), example)
 
 
@@ -285,6 +286,22 @@ def _is_populated(folder: Path) -> bool:
             return next(entries, None) is not None
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def check_turn(audio: Example) -> None:
+    """Look whether there is anything to decode of an audio turn: a member may have no bytes.
+
+    Raises
+    ------
+    AudioError
+        If there is not.
+    """
+    if audio.audio is None and audio.cut_data is None:
+        raise AudioError(
+            "the audio is empty",
+            where=str(audio.place),
+            fix="Restore it, or mark its row with _skipme",
+        )
 
 
 def _no_audio(place: Place) -> AudioError:

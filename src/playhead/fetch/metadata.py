@@ -61,12 +61,13 @@ def metadata_turns(example: Example, pack: LeafPack) -> Callable[[Example], Cut]
     pack
         The columns of its leaf.
     """
-    seconds = {turn.audio.id: turn.duration for turn in example.turns if turn.audio is not None}
+    # Two turns may have one name: files of it lie in many folders.
+    seconds = {id(turn.audio): turn.duration for turn in example.turns if turn.audio is not None}
 
     def cut_of(turn: Example) -> Cut:
         if turn.cut_data is not None or turn.members:
             return metadata_cut(turn, pack, {})
-        return _bare(turn, seconds[turn.id] or 0.0, 0)
+        return _bare(turn, seconds[id(turn)] or 0.0, 0)
 
     return cut_of
 

@@ -9,6 +9,7 @@ from playhead.fetch.augment.batchwise import after
 from playhead.fetch.bad import chosen
 from playhead.fetch.conversations import to_sample
 from playhead.fetch.cuts import to_cut
+from playhead.fetch.inspection import check_turn
 from playhead.fetch.metadata import metadata_cut, metadata_turns
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _cut(example: Example, leaf: Leaf, spec: FetchSpec) -> Any:
 
 
 def _turn(example: Example, leaf: Leaf, spec: FetchSpec) -> Any:
+    check_turn(example)
     return to_cut(example, spec.sample_rate, {}, leaf.options.channel_selector)
 
 

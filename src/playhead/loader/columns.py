@@ -186,10 +186,10 @@ _AS_ONE: dict[str, Callable[[NDArray[Any], NDArray[np.int64]], NDArray[Any]]] = 
 
 
 def _shards(leaf: Leaf, pack: LeafPack) -> _Shards | None:
-    """What is read end to end: row groups, archives, or the files of a part of a Shar."""
+    """What is read end to end: row groups, archives, or a manifest with all files of its rows."""
     if pack.groups is not None:
         return _Shards(*pack.groups)
-    if "tar" in leaf.paths:
+    if _has_tar_each(leaf, pack):
         return _Shards(pack.tar, pack.shards.sizes)
     if pack.entry.fields:
         manifests = np.array(pack.entry.manifests, np.int32)
@@ -198,8 +198,13 @@ def _shards(leaf: Leaf, pack: LeafPack) -> _Shards | None:
     return None
 
 
+def _has_tar_each(leaf: Leaf, pack: LeafPack) -> bool:
+    """Whether every row has one member of one archive; what rows have several of are parts."""
+    return "tar" in leaf.paths and not pack.entry.fields
+
+
 def _slice_shard(leaf: Leaf, pack: LeafPack) -> NDArray[np.int32]:
-    shard = pack.tar if "tar" in leaf.paths else pack.shard
+    shard = pack.tar if _has_tar_each(leaf, pack) else pack.shard
     changes = int(np.count_nonzero(np.diff(shard)))
     if changes >= len(np.unique(shard)):
         raise ConfigError(
