@@ -176,8 +176,6 @@ def to_sample(
         return TextSample(
             id=example.id, text=example.text or "", language=example.language, custom=custom
         )
-    if example.kind == "pair":
-        return _pair(example, custom)
     return Conversation(
         id=example.id,
         custom=custom,
