@@ -104,6 +104,13 @@ def test_pairs_are_found_where_only_pairs_fit():
     assert len(starts) == 200
 
 
+def test_large_gaps_are_filled_with_small_samples():
+    """From long to short, every batch begins with a long one and waits for some 70 short ones."""
+    rng = np.random.default_rng(0)
+    cost = np.concatenate([rng.integers(9_000, 10_000, 1_200), rng.integers(50, 150, 100_000)])
+    assert _batches_needed(cost, 16_384) <= 1.02 * cost.sum() / 16_384
+
+
 def test_nothing_makes_packing_slow():
     """Sorted either way, of one size, hardly fitting, halving: never a cost for every pair."""
     count = 100_000

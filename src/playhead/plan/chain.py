@@ -116,7 +116,9 @@ def samples_of(source: Source, draws: Items, dropped: dict[str, int]) -> Items:
     shape = source.position.shape
     items = reshaped_by_key(draws, shape, source.roster.words, source.roster.seed)
     items = without(items, shape_questions(shape), dropped)
-    return replace(items, **_ASKED_ONCE)
+    items = replace(items, **_ASKED_ONCE)
+    # Where samples have a length in tokens, that is what they are batched by.
+    return replace(items, tokens=None) if shape.multimodal else items
 
 
 def _empty_pool(source: Source) -> Pool:
