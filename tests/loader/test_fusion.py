@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from playhead.errors import PositionError
 from playhead.fetch.bad import BadSample, Holes
+from playhead.loader.agreement import agree_on_plan
 from playhead.loader.fusion import FusedPlanning
 from playhead.loader.fusion_turns import Randomized, RoundRobin, Zip
 from playhead.loader.loader import Loader
@@ -162,6 +163,8 @@ def test_a_randomized_turn_follows_the_weights_and_the_seed():
         assert shares == pytest.approx([3 / 6, 1 / 6, 2 / 6], abs=0.03)
     assert runs[0] != runs[1]
     assert parts_of_steps(take(loader("randomized"), 20 * G)) == [list(t) for t in runs[0][:20]]
+    # Another pass has other turns.
+    assert runs[0] != [rule.taken(3, 1, step, range(3)) for step in range(3000)]
     # What is live changes nothing for the others: their proportion stays.
     without = [rule.taken(3, 0, step, [0, 2]) for step in range(3000)]
     assert without.count((0,)) / 3000 == pytest.approx(3 / 5, abs=0.03)
@@ -573,6 +576,9 @@ def test_what_windows_dropped_is_counted_for_each_part():
         seed=3,
         fixed_step=True,
     )
+    next(iter(fused))
+    assert fused.report().run.dropped["min_duration"] > 0
+    fused.set_epoch(0)
     list(fused)
     short = sum(
         int((columns.duration_us < 3_000_000).sum())
@@ -580,3 +586,23 @@ def test_what_windows_dropped_is_counted_for_each_part():
         for columns in part.leaves
     )
     assert fused.report().run.dropped == {"min_duration": short}
+
+
+def test_ranks_compare_every_part(monkeypatch):
+    """What differs between ranks is named by part: options, data, positions and turns."""
+    seen_details = []
+    monkeypatch.setattr(
+        "playhead.loader.agreement.check_agreement",
+        lambda _, details: seen_details.append(details),
+    )
+    fused = loader("randomized")
+    positions = [fused._fresh_position(), fused._fresh_position()]
+    agree_on_plan(fused._planning, positions[0])
+    other = loader(Randomized((1, 1, 1)), step=12)
+    agree_on_plan(other._planning, positions[1])
+    one, two = seen_details
+    assert set(one["data"]) == {f"{name}{n}/data" for name in "abc" for n in (0, 1)}
+    assert one["data"] == two["data"]
+    different = {name for name, value in one["options"].items() if two["options"][name] != value}
+    assert different == {"turns", *(f"{name}.micro_batches_per_step" for name in "abc")}
+    assert {"seed", "step", "a.leaves", "b.chain"} <= set(one["position"])
