@@ -280,14 +280,13 @@ def _cut_packed(pool: Items, batching: Batching, link: LinkKey) -> tuple[Cut, Ca
     assert limit is not None
     order = _order(len(pool), None, link)
     cost = effort(_lengths(pool, batching)[order])
-    longest = int(cost.max())
     caps = Caps(borders=[limit], sizes=[batching.max_samples])
     if batching.sizes:
         borders = [effort.one(border) for border in batching.bins or ()]
         caps = Caps(borders=borders, sizes=batch_sizes(batching))
 
     def at(limit: int) -> Cut:
-        packed, starts = pack(cost, max(limit, longest), caps)
+        packed, starts = pack(cost, limit, caps)
         return Cut(order[packed], starts)
 
     whole = at(limit)

@@ -48,9 +48,9 @@ def pack(cost: NDArray[np.int64], limit: int, caps: Caps) -> tuple[NDArray[np.in
     Parameters
     ----------
     cost
-        What each sample counts, from the oldest to the youngest, shape (M,); none above the limit.
+        What each sample counts, from the oldest to the youngest, shape (M,).
     limit
-        Most that the sum of a batch may be.
+        Most that the sum of a batch may be; a single sample that counts more is a batch of its own.
     caps
         Most samples of a batch.
 
