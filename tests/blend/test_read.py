@@ -795,3 +795,51 @@ def test_a_section_may_name_shar_itself():
     blend = read_blend({"shar_path": "/data/a", "cuts_path": "/data/c.jsonl", "batch_size": 1})
     assert [leaf.type for leaf in blend.leaves] == ["lhotse_shar"]
     assert any("shar_path of config wins over cuts_path" in note for note in blend.notes)
+
+
+CUTS = {"type": "lhotse", "cuts_path": "c.jsonl"}
+TALKS = {"type": "multimodal_conversation", "manifest_filepath": "m.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("inner", "tags", "outer"),
+    [
+        # Speech has them all.
+        ({**CUTS, "tags": {"b": 2}}, {"a": 1, "b": 2}, {}),
+        # Of a conversation its own are turns, those of groups around it are not.
+        ({**TALKS, "tags": {"b": 2}}, {"b": 2}, {"a": 1}),
+        (TALKS, {}, {"a": 1}),
+        ({**TALKS, "tags": {"a": 3}}, {"a": 3}, {}),
+        # What makes conversations, and all inside it.
+        (
+            {
+                "type": "lhotse_as_conversation",
+                "tags": {"b": 2},
+                "input_cfg": [
+                    {"type": "group", "tags": {"c": 3}, "input_cfg": [{**CUTS, "tags": {"d": 4}}]}
+                ],
+            },
+            {"b": 2, "c": 3, "d": 4},
+            {"a": 1},
+        ),
+        # Speech stays speech.
+        (
+            {"type": "s2s_duplex_reverse_role", "tags": {"b": 2}, "input_cfg": [CUTS]},
+            {"a": 1, "b": 2},
+            {},
+        ),
+    ],
+)
+def test_tags_of_groups_make_no_turns(inner, tags, outer):
+    (leaf,) = read_blend([{"type": "group", "tags": {"a": 1}, "input_cfg": [inner]}]).leaves
+    assert dict(leaf.tags) == tags
+    assert dict(leaf.outer_tags) == outer
+
+
+def test_progress_of_the_same_data_made_something_else():
+    blend = read_blend([CUTS, {"type": "lhotse_as_conversation", "input_cfg": [CUTS]}])
+    plain, made = blend.leaves
+    assert plain.key != made.key
+    again = read_blend([{"type": "lhotse_as_conversation", "cuts_path": "c.jsonl"}, CUTS])
+    assert [leaf.key for leaf in again.leaves] == [made.key, plain.key]
+    assert (plain.kind, made.kind) == ("cut", "conversation")

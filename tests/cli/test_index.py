@@ -88,7 +88,7 @@ def test_failures_are_named_and_the_others_built(tmp_path):
         line.startswith("  [FAIL] jsonl gone.jsonl: The file does not exist") for line in lines
     )
     assert any(line.startswith("  [FAIL] wds_tar no_folder: ") for line in lines)
-    start = lines.index("3 index build(s) failed:")
+    start = lines.index("4 index build(s) failed:")
     assert lines[start - 1] == ""
     assert f"  bad.tar (nemo_tar): {bad}" in lines[start:]
     assert (tmp_path / "good.jsonl.idx").exists()

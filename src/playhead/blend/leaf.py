@@ -101,5 +101,7 @@ class Leaf:
     """What makes other samples of those that its files hold, one after another."""
     tags: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that every example of the leaf gets."""
+    outer_tags: Mapping[str, Any] = field(default_factory=dict)
+    """Further attributes of what is no cut: tags of groups around it, which make no turns."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Unknown keys of the entry (`corpus`, `language`, …), kept for people."""

@@ -26,6 +26,8 @@ class Branch:
     """Cascaded options."""
     tags: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Attributes of its examples."""
+    outer_tags: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Tags of the groups around what makes turns of tags, or around its files."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     """What people call its data by."""
     names: tuple[str, ...] = ()

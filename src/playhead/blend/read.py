@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from playhead.blend.entry import Remarks
+from playhead.blend.entry import CONCATENATED, Remarks
 from playhead.blend.interpolation import plain
 from playhead.blend.leaf import Leaf, LeafOptions
 from playhead.blend.mixture import Twig, spread
@@ -120,6 +120,8 @@ def read_section(
         options.reweight_temperature, mixture.depth, where.at("reweight_temperature")
     )
     twigs = list(spread(mixture, exponents))
+    for twig, _ in twigs:
+        _check_joined(twig)
     finite = _is_finite(options, found, [twig for twig, _ in twigs])
     if finite and any(share * len(twigs) != 1 for _, share in twigs):
         notes.append("a pass that ends takes every sample once: weights mean nothing to it")
@@ -267,11 +269,20 @@ def _leaves(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple[L
             extra_fields=twig.extra_fields,
             concatenation=twig.branch.concatenation,
             transforms=twig.branch.transforms,
-            tags=twig.branch.tags,
+            **_tags(twig),
             labels=twig.branch.labels,
         )
         for (twig, share), key, name in zip(twigs, keys, names, strict=True)
     )
+
+
+def _tags(twig: Twig) -> dict[str, Mapping[str, Any]]:
+    """The tags of a leaf; those of groups around it make no turns of conversations, as in NeMo."""
+    own, outer = twig.branch.tags, twig.branch.outer_tags
+    if _kind(twig) == "cut":
+        return {"tags": {**outer, **own}}
+    further = {name: value for name, value in outer.items() if name not in own}
+    return {"tags": own, "outer_tags": further}
 
 
 def _keys(twigs: Sequence[Twig]) -> list[str]:
@@ -312,6 +323,18 @@ def _kind(twig: Twig) -> Kind:
     for transform in twig.branch.transforms:
         kind = TRANSFORMS[transform.name].kind if kind == "cut" else kind
     return kind
+
+
+def _check_joined(twig: Twig) -> None:
+    """Refuse to join what is no stretch of audio."""
+    kind = _kind(twig)
+    if twig.branch.concatenation is not None and kind != "cut":
+        made = "/".join((twig.type, *(transform.name for transform in twig.branch.transforms)))
+        raise ConfigError(
+            f"`{CONCATENATED}` joins audio, and rows of `{made}` are no stretches of it",
+            where=str(twig.where),
+            fix=f"Take the entry out of `{CONCATENATED}`",
+        )
 
 
 def _short(name: str) -> str:

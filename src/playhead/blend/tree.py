@@ -10,6 +10,7 @@ from playhead.blend.entry import CASCADED, CONCATENATED, Entry, Remarks, read_en
 from playhead.blend.leaf import ExtraField
 from playhead.blend.mixture import Branch, Mixture, Node, Twig
 from playhead.blend.sources import located, sources_of
+from playhead.blend.transforms import TRANSFORMS
 from playhead.blend.types import declared
 from playhead.blend.weights import shares
 from playhead.config import Spot
@@ -19,6 +20,7 @@ from playhead.paths import scheme
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from playhead.blend.leaf import Transform
     from playhead.blend.yaml_tree import YamlTree
     from playhead.config import Options
 
@@ -147,10 +149,18 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
             where=str(where),
             fix="Join rows once",
         )
+    if entry.concatenation is not None and branch.transforms:
+        raise NotSupportedError(
+            f"an entry of type `{branch.transforms[0].name}` holds one of type `{CONCATENATED}`",
+            where=str(where),
+            fix=f"Leave one of them out; what changes single cuts may stand inside `{CONCATENATED}`",
+        )
+    tags, outer = _tags_below(branch, entry)
     is_group = declared(entry.type) is None and entry.name is not None
     return Branch(
         options=options,
-        tags={**branch.tags, **entry.tags},
+        tags=tags,
+        outer_tags=outer,
         labels={**branch.labels, **entry.labels},
         names=(*branch.names, entry.name) if is_group and entry.name else branch.names,
         concatenation=entry.concatenation or branch.concatenation,
@@ -158,6 +168,18 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
             branch.transforms if entry.transform is None else (entry.transform, *branch.transforms)
         ),
     )
+
+
+def _tags_below(branch: Branch, entry: Entry) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tags inside an entry: those that may become turns of a conversation, and the others."""
+    makes_turns = declared(entry.type) is not None or _is_conversion(entry.transform)
+    if makes_turns and not any(map(_is_conversion, branch.transforms)):
+        return entry.tags, {**branch.outer_tags, **branch.tags}
+    return {**branch.tags, **entry.tags}, dict(branch.outer_tags)
+
+
+def _is_conversion(transform: Transform | None) -> bool:
+    return transform is not None and TRANSFORMS[transform.name].kind == "conversation"
 
 
 def _node_of_files(entry: Entry, tree: YamlTree, where: Spot, branch: Branch) -> Node:

@@ -288,8 +288,10 @@ def _note(values: Mapping[str, Any], where: Spot, notes: list[str]) -> None:
     bins, high = values.get("bucket_duration_bins"), values.get("max_duration")
     longest = bins[-1] if bins else None
     longest = longest[0] if isinstance(longest, tuple) else longest
+    in_tokens = values.get("use_multimodal_sampling")
+    unit, high = ("tokens", None) if in_tokens else ("s", high)
     if longest and values.get("bucket_batch_size") and (high is None or high > longest):
         notes.append(
-            f"samples longer than the last of bucket_duration_bins, {longest:g} s, are dropped,"
-            " for bucket_batch_size gives them no size"
+            f"samples longer than the last of bucket_duration_bins, {longest:g} {unit}, are"
+            " dropped, for bucket_batch_size gives them no size"
         )

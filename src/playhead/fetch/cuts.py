@@ -11,14 +11,14 @@ from lhotse.cut import MixedCut
 from lhotse.serialization import deserialize_item
 from lhotse.utils import fastcopy
 
-from playhead.errors import AudioError, ManifestError
+from playhead.errors import AudioError, ManifestError, PlayheadError
 from playhead.fetch.audio import read_header
 from playhead.fetch.joined import joined_cut
 from playhead.fetch.resampling import resample_cut
 from playhead.formats.shar_fields import fill_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from lhotse.cut import Cut
 
@@ -71,10 +71,25 @@ def to_cut(
             "the sample has no audio", where=str(example.place), fix="Use a dataset that needs none"
         )
     for step in example.cut_steps:
-        cut = step(cut)
+        cut = _stepped(cut, step, example)
     for name, value in tags.items():
         setattr(cut, name, value)
     return cut if sample_rate is None else resample_cut(cut, sample_rate)
+
+
+def _stepped(cut: Cut, step: Callable[[Any], Any], example: Example) -> Cut:
+    """What a step of a transform makes of a cut; some have to hear it."""
+    try:
+        return step(cut)
+    except (PlayheadError, MemoryError):
+        raise
+    except Exception as error:
+        said = next(iter(str(error).splitlines()), "")
+        raise AudioError(
+            f"Lhotse cannot make the cut: {type(error).__name__}: {said}",
+            where=str(example.place),
+            fix="Restore its audio, or mark its row with _skipme",
+        ) from error
 
 
 def select_channel(cut: Any, selector: int | str, place: Place) -> Cut:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from playhead.errors import ManifestError, PlayheadError, StaleIndexError
+from playhead.errors import StaleIndexError
+from playhead.fetch.example_of import example_of, finish
 from playhead.fetch.joined import join_examples
 from playhead.fetch.member_checks import (
     NAME_BYTES,
@@ -20,14 +21,12 @@ from playhead.fetch.member_checks import (
 from playhead.fetch.parts import gathered, part_requests
 from playhead.fetch.ranges import Ranges
 from playhead.formats import (
-    BadRowError,
     Example,
     Part,
     Place,
     ScannedFormat,
     TableFormat,
     format_of,
-    time_turns,
 )
 from playhead.formats.extra_fields import ExtraLines
 from playhead.index.concatenation import joined_rows
@@ -328,11 +327,10 @@ class Reader:
                 place = replace(place, member=f"{place.shard}/{whole_name(before, header)}")
             elif parts and parts[0].path and not has_lines:
                 place = replace(place, member=parts[0].path, member_byte=parts[0].offset)
-            example = _example_of(reader, leaf, place, content, parts)
+            example = example_of(reader, leaf, place, content, parts)
             if not with_audio and (tar >= 0 or is_table or pack.entry.fields):
                 example.audio = None
-            example.channel_selector = leaf.options.channel_selector
-            time_turns(example, int(pack.duration_us[row]))
+            finish(example, leaf, pack, row)
             examples[at] = example
 
     def _add_lines(
@@ -348,7 +346,7 @@ class Reader:
             lines.add(example, row, key)
             if group.leaf.transforms:
                 examples[at] = example = format_of(group.leaf).convert(group.leaf, example)
-                time_turns(example, int(group.pack.duration_us[row]))
+                finish(example, group.leaf, group.pack, row)
 
 
 def _first_reader(leaf: Leaf) -> Any:
@@ -360,28 +358,3 @@ def _first_reader(leaf: Leaf) -> Any:
 def _ranges(count: NDArray[np.int64]) -> NDArray[np.int64]:
     """0 … n - 1 for each number n, end to end."""
     return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-
-
-def _example_of(
-    reader: Any, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]
-) -> Example:
-    """What a type makes of a row; what fails in a type of somebody's own names the row."""
-    try:
-        example = reader.example(leaf, place, row, parts)
-    except BadRowError as error:
-        raise ManifestError(error.what, where=str(place), fix=error.fix) from error
-    except (PlayheadError, MemoryError, OSError):
-        raise
-    except Exception as error:
-        raise ManifestError(
-            f"the input type {leaf.type!r} fails: {type(error).__name__}: {error}",
-            where=str(place),
-            fix="Correct the row, or the type",
-        ) from error
-    if not isinstance(example, Example):
-        raise ManifestError(
-            f"the input type {leaf.type!r} makes a {type(example).__name__} of a row",
-            where=str(place),
-            fix="Return an Example from its method example",
-        )
-    return example

@@ -174,7 +174,8 @@ def _audio(spoken: Spoken, part: Part | None) -> Audio | None:
     return Audio(
         source=source,
         start=spoken.start,
-        duration=spoken.seconds,
+        # What the index measured holds, though the file may have grown since.
+        duration=_seconds(spoken, part) if spoken.seconds is None else spoken.seconds,
         sampling_rate=None if spoken.rate is None else int(spoken.rate),
     )
 

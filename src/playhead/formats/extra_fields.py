@@ -13,7 +13,7 @@ from playhead.errors import ConfigError, DataError, SourceNotFoundError
 from playhead.formats.cut_rows import main_cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -85,7 +85,49 @@ class ExtraLines:
                     fix="Write a line into the file, or remove the field",
                 )
 
-    def add(self, example: Example, row: int, sample_key: int) -> None:
+    def digest(self, num_rows: int) -> str:
+        """Identify the lines that the first rows may get: 16 hexadecimal digits.
+
+        Parameters
+        ----------
+        num_rows
+            How many rows: of a file with a line for each row, those of further rows do not count.
+
+        Raises
+        ------
+        SourceNotFoundError, ConfigError
+            If a file cannot be used.
+        """
+        digest = blake2b(digest_size=8)
+        for field in self._fields:
+            lines = self._lines(field)
+            count = min(num_rows, len(lines)) if field.type == "text_iter" else len(lines)
+            digest.update(f"{field.name}:{count}:".encode())
+            digest.update(lines.digest(count))
+        return digest.hexdigest()
+
+    def sampled(self) -> dict[str, list[str]]:
+        """Return the lines of every field whose lines are chosen by samples' keys, by its name.
+
+        Raises
+        ------
+        DataError
+            If a line is not UTF-8.
+        """
+        return {
+            field.name: [lines.read(number) for number in range(len(lines))]
+            for field in self._fields
+            if field.type == "text_sample"
+            for lines in (self._lines(field),)
+        }
+
+    def add(
+        self,
+        example: Example,
+        row: int,
+        sample_key: int,
+        fixed: Mapping[str, int] | None = None,
+    ) -> None:
         """Give a sample its lines, as `custom` fields; they win over what the row says.
 
         Parameters
@@ -96,6 +138,8 @@ class ExtraLines:
             Its row in the leaf.
         sample_key
             The key of its own randomness, 64 bits.
+        fixed
+            Numbers of lines by the name of their field, where no key chooses them.
 
         Raises
         ------
@@ -104,17 +148,21 @@ class ExtraLines:
         """
         if not self._fields:
             return
-        found = {field.name: self._line(field, row, sample_key) for field in self._fields}
+        fixed = fixed or {}
+        found = {
+            field.name: self._line(field, row, sample_key, fixed.get(field.name))
+            for field in self._fields
+        }
         example.custom = {**example.custom, **found}
         if example.cut_data is not None:
             example.cut_data = data = dict(example.cut_data)
             cut = main_cut(data)
             cut["custom"] = {**(cut.get("custom") or {}), **found}
 
-    def _line(self, field: ExtraField, row: int, sample_key: int) -> str:
+    def _line(self, field: ExtraField, row: int, sample_key: int, fixed: int | None) -> str:
         lines = self._lines(field)
-        number = row
-        if field.type == "text_sample":
+        number = row if fixed is None else fixed
+        if field.type == "text_sample" and fixed is None:
             number = _chosen(field.name, sample_key, len(lines))
         if number >= len(lines):
             raise DataError(
@@ -160,6 +208,14 @@ class _Lines:
 
     def __len__(self) -> int:
         return len(self._starts) - 1
+
+    def digest(self, count: int) -> bytes:
+        """Identify the first lines."""
+        digest = blake2b(digest_size=16)
+        end = int(self._starts[count])
+        for at in range(0, end, _CHUNK_BYTES):
+            digest.update(self._data[at : min(at + _CHUNK_BYTES, end)])
+        return digest.digest()
 
     def read(self, number: int) -> str:
         """One line without its end and the white space around it."""

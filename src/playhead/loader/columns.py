@@ -10,6 +10,7 @@ import numpy as np
 from playhead.errors import ConfigError
 from playhead.index.concatenation import joined_content, joined_durations, joined_rows
 from playhead.index.exclusions import find_exclusions
+from playhead.loader.content import content_of
 from playhead.plan import LeafColumns
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class _Shards(NamedTuple):
 def _columns(
     leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool, by_status: bool
 ) -> LeafColumns:
+    content = content_of(leaf, pack)
     if leaf.concatenation is not None:
         return _joined(leaf, pack, side, leaf.concatenation)
     shards = _shards(leaf, pack) if by_shard or pack.groups is not None else None
@@ -95,8 +97,8 @@ def _columns(
         name=leaf.name,
         weight=leaf.weight,
         duration_us=pack.duration_us,
-        fingerprint=pack.fingerprint,
-        explain_change=pack.explain_change,
+        fingerprint=content.fingerprint,
+        explain_change=content.explain_change,
         shard=None if shards is None else shards.of_row,
         shard_bytes=None if shards is None else shards.num_bytes,
         status=pack.status if by_status and pack.entry.statuses else None,
@@ -124,7 +126,7 @@ _KINDS: dict[Kind, Literal["cut", "text", "conversation"]] = {
 def _joined(leaf: Leaf, pack: LeafPack, side: SideColumns, how: Concatenation) -> LeafColumns:
     """Samples of several rows: to filters on rows they say nothing, but their tokens count."""
     starts = joined_rows(pack.duration_us, how)
-    content = joined_content(pack.fingerprint, pack.explain_change, starts, how)
+    content = joined_content(*content_of(leaf, pack), starts, how)
     excluded = _excluded(leaf, pack)
     if excluded is not None:
         samples = np.searchsorted(starts, excluded.rows, side="right") - 1

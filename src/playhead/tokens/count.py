@@ -10,6 +10,7 @@ import numpy as np
 
 from playhead.index.build import WAIT_SECONDS
 from playhead.tokens.base import BadTextError
+from playhead.tokens.extra import longest_lines
 from playhead.tokens.hf_tokenizer import own_threads_off
 from playhead.tokens.lengths import Lengths
 from playhead.tokens.rows import examples, place_of, read_rows
@@ -77,7 +78,8 @@ class TokenCounts:
         block = read_rows(leaf, pack, start, stretch.stop)
         counted = self._of_block(leaf, pack, start, block)
         if counted is None:
-            samples = list(examples(leaf, pack, start, block))
+            lines = longest_lines(leaf, self._encoding.tokenizer)
+            samples = list(examples(leaf, pack, start, block, lines))
             found = np.array(self._of_samples(samples), np.uint32)
             counted = found.reshape(len(samples), len(Lengths._fields)).T
         columns = dict(zip(Lengths._fields, counted, strict=True))

@@ -12,8 +12,9 @@ from playhead.formats.extra_fields import ExtraLines
 
 if TYPE_CHECKING:
     from playhead.blend.leaf import ExtraField, Leaf
+    from playhead.tokens.base import Tokenizer
 
-__all__ = ["content_of_extra_fields", "extra_lines"]
+__all__ = ["content_of_extra_fields", "extra_lines", "longest_lines"]
 
 _Stamp = tuple[int, int, int]
 
@@ -29,6 +30,53 @@ def extra_lines(leaf: Leaf) -> ExtraLines | None:
     if not leaf.extra_fields:
         return None
     return _lines(leaf.extra_fields, tuple(_stamp(field.path) for field in leaf.extra_fields))
+
+
+def longest_lines(leaf: Leaf, tokenizer: Tokenizer) -> dict[str, int]:
+    """Number of the longest line of each field whose lines are chosen by samples' keys.
+
+    Nobody knows before a row is drawn which line it gets: counted with the longest, it never takes
+    more room than it was given. A tokenizer of several languages does not know that of a line, so
+    there characters decide.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    tokenizer
+        What makes tokens of the lines.
+    """
+    if not leaf.extra_fields:
+        return {}
+    stamps = tuple(_stamp(field.path) for field in leaf.extra_fields)
+    return _longest(leaf.extra_fields, stamps, _Hashed(tokenizer.digest, tokenizer))
+
+
+class _Hashed:
+    """A tokenizer as a key of a cache: two of the same content are the same."""
+
+    def __init__(self, digest: str, tokenizer: Tokenizer) -> None:
+        self.digest = digest
+        self.tokenizer = tokenizer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and other.digest == self.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+@lru_cache(8)
+def _longest(
+    fields: tuple[ExtraField, ...], stamps: tuple[_Stamp, ...], by: _Hashed
+) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, lines in _lines(fields, stamps).sampled().items():
+        counts = list(map(len, lines))
+        if by.tokenizer.languages is None:
+            counts = by.tokenizer.count(lines, [None] * len(lines)).tolist()
+        found[name] = max(range(len(lines)), key=counts.__getitem__, default=0)
+    return found
 
 
 def content_of_extra_fields(leaf: Leaf) -> list[str]:

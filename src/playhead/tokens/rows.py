@@ -86,11 +86,17 @@ def place_of(leaf: Leaf, pack: LeafPack, row: int) -> Place:
     )
 
 
-def examples(leaf: Leaf, pack: LeafPack, start: int, block: RowBlock) -> Iterator[Example]:
+def examples(
+    leaf: Leaf,
+    pack: LeafPack,
+    start: int,
+    block: RowBlock,
+    lines: Mapping[str, int] | None = None,
+) -> Iterator[Example]:
     """Make the samples of rows that follow each other, without audio, with their extra fields.
 
     Of an extra field whose lines are chosen by the sample's key, which nobody knows before a row is
-    drawn, they get the line of key 0.
+    drawn, they get the line that `lines` names, or that of key 0.
 
     Parameters
     ----------
@@ -102,6 +108,8 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, block: RowBlock) -> Iterato
         Number of the first row.
     block
         What `read_rows` gave.
+    lines
+        Numbers of lines by the name of their field.
 
     Raises
     ------
@@ -121,7 +129,7 @@ def examples(leaf: Leaf, pack: LeafPack, start: int, block: RowBlock) -> Iterato
         place = place_of(leaf, pack, start + number)
         example = first.example(leaf, place, row, parts.get(number, usual))
         if extra is not None:
-            extra.add(example, start + number, 0)
+            extra.add(example, start + number, 0, lines)
         if first is not reader:
             example = reader.convert(leaf, example)
         time_turns(example, int(pack.duration_us[start + number]))

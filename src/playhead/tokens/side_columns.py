@@ -93,6 +93,8 @@ def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
         leaf.extra_fields,
         content_of_extra_fields(leaf),
     ]
+    if any(field.type == "text_sample" for field in leaf.extra_fields):
+        shaping.append("longest line")
     if leaf.kind != "cut":
         shaping.append(options.audio_locator_tag)
     if leaf.transforms:
