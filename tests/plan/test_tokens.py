@@ -308,6 +308,16 @@ def test_windows_of_texts_leave_out_of_the_answer_first():
     assert items.output.tolist() == [0, 0, 0]
 
 
+def test_draws_that_fill_up_a_step_give_whole_steps_of_windows():
+    """Of rows of three windows, four make three steps of four; two would leave two to repeat."""
+    leaf = _leaf("text", [(60, 0, 60, 0, 60)] * 40, windows=True)
+    shape = replace(_SHAPE, finite=False, text_window=20, window_draws=1)
+    batching = Batching(in_tokens=True, batch_size=1, micro_batches_per_step=4)
+    plan = _plan([leaf], shape, batching)
+    assert plan.num_steps == 3
+    assert plan.stats.repeated == 0
+
+
 def test_filters_ask_windows_one_by_one():
     leaf = _leaf("text", [(45, 0, 45, 5, 40)], windows=True)
     shape = replace(_SHAPE, text_window=20, min_tokens=10)
@@ -563,9 +573,9 @@ def test_tokens_that_were_counted_for_seconds_do_not_measure_the_running_window(
     with pytest.raises(PositionError, match=r"drawn by durations.*until the next window"):
         resume(position, [leaf], replace(_SHAPE, finite=False), _LIMIT)
     plain = _plan([leaf], Shape(), by_time).position_at(2)
-    resumed, _ = resume(plain, [leaf], replace(_SHAPE, finite=False), _LIMIT)
-    assert (resumed.shape.multimodal, resumed.shape.audio_tokens) == (True, _AUDIO)
-    assert resumed.shape.max_tokens is None
+    now = replace(_SHAPE, finite=False, total_length=False, max_duration_us=9 * _S)
+    resumed, _ = resume(plain, [leaf], now, _LIMIT)
+    assert resumed.shape == replace(now, max_duration_us=None)
 
 
 def test_measuring_in_tokens_does_not_change_what_is_drawn():
