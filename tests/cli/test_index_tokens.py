@@ -61,6 +61,22 @@ def test_every_source_is_counted_once(corpus):
         assert len(found["tokens"]) == pack.num_rows
 
 
+def test_a_configs_own_prompt_is_what_is_counted(corpus):
+    blend, spec = corpus / "blend.yaml", str(corpus / "en.model")
+    bare = blend.read_text()
+    blend.write_text(f"{bare}prompt_format: plain\n")
+
+    def statuses(*arguments):
+        ran = index(corpus, "--tokenizer", spec, "--json", *arguments)
+        return [one["status"] for one in json.loads(ran.stdout)["tokens"]]
+
+    assert statuses() == ["counted", "counted"]
+    assert statuses("--prompt-format", "plain") == ["fresh", "fresh"]
+    blend.write_text(bare)
+    assert statuses("--prompt-format", "plain") == ["fresh", "fresh"]
+    assert statuses() == ["counted", "counted"]
+
+
 def test_what_is_up_to_date_stays_unless_forced(corpus):
     arguments = ("--tokenizer", str(corpus / "en.model"), "--json")
     index(corpus, *arguments)

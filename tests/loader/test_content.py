@@ -10,7 +10,7 @@ import soundfile as sf
 import playhead
 from playhead.datasets import Ids, SpeechLanguage, SpeechToText
 from playhead.errors import PositionError
-from support.corpus import write_jsonl
+from support.corpus import write_jsonl, write_tar
 from support.talk import tokenizer, voice
 
 if TYPE_CHECKING:
@@ -113,3 +113,36 @@ def test_a_length_that_was_measured_holds_though_the_file_has_grown(tmp_path, ki
     sf.write(path, [*data, *data, *data], rate)
     after = next(iter(loader))["audio"]
     assert after.shape == before.shape
+
+
+@pytest.mark.parametrize("kind", ["txt", "share_gpt_webdataset"])
+def test_a_file_that_was_replaced_is_indexed_as_it_is(tmp_path, kind):
+    def write(first: int) -> dict[str, Any]:
+        rows = [{"id": f"r{n}", "conversations": TALK} for n in range(first, first + 4)]
+        (tmp_path / "d").mkdir(exist_ok=True)
+        # As rsync and mv do: the same name for another file of the same size.
+        if kind == "txt":
+            (tmp_path / "new").write_text("".join(f"line {n}\n" for n in range(first, first + 4)))
+            (tmp_path / "new").replace(tmp_path / "d/t.txt")
+            return {"type": kind, "paths": str(tmp_path / "d/t.txt"), "language": "en"}
+        members = [(f"{n}.json", json.dumps(row).encode()) for n, row in enumerate(rows)]
+        made = write_tar(tmp_path / "new.tar", [*members])
+        made.replace(tmp_path / "d/a.tar")
+        return {"type": kind, "data_dir": str(tmp_path / "d"), "wds_sample_index_version": 2}
+
+    def texts(entry: dict[str, Any]) -> list[str]:
+        config = {"input_cfg": [entry], "batch_size": 4, "force_finite": True}
+        (batch,) = playhead.dataloader(config, dataset=Texts())
+        return batch["texts"]
+
+    assert texts(write(0)) != texts(write(4))
+
+
+TALK = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hm"}]
+
+
+class Texts:
+    reads_audio = False
+
+    def collate(self, examples: Any, **_: Any) -> dict[str, Any]:
+        return {"texts": [example.text or example.id for example in examples]}

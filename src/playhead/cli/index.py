@@ -115,7 +115,10 @@ def index(
     ] = None,
     prompt_format: Annotated[
         str | None,
-        typer.Option(help="Count them as this prompt writes the rows.", metavar="NAME"),
+        typer.Option(
+            help="Count them as this prompt writes the rows; the config's own by default.",
+            metavar="NAME",
+        ),
     ] = None,
     exclude: Annotated[
         list[str] | None,

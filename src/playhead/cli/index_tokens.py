@@ -95,7 +95,8 @@ def measured_as_trained(
 ) -> list[tuple[Leaf, LeafPack, Encoding]]:
     """Say what counts the tokens of each leaf: as loaders of its blend will ask for them.
 
-    Where a blend measures its samples in tokens, the audio in conversations takes some too.
+    Where a blend measures its samples in tokens, the audio in conversations takes some too. Its own
+    prompt format holds where the call names none.
 
     Parameters
     ----------
@@ -119,10 +120,13 @@ def measured_as_trained(
     pack_of = {id(leaf): pack for leaf, pack in packs}
     for blend in blends:
         mine = [(leaf, pack_of[id(leaf)]) for leaf in blend.leaves if id(leaf) in pack_of]
-        of_blend = encoding
+        prompt = encoding.prompt_format or blend.options.prompt_format
+        audio = None
         if mine and measures_tokens(blend.options):
             audio = audio_tokens_of(blend.options, *map(list, zip(*mine, strict=True)))
-            of_blend = Encoding(encoding.tokenizer, encoding.prompt_format, audio=audio)
+        of_blend = encoding
+        if audio is not None or prompt != encoding.prompt_format:
+            of_blend = Encoding(encoding.tokenizer, prompt, audio=audio)
         found += [(leaf, pack, of_blend) for leaf, pack in mine]
     return found
 

@@ -148,8 +148,8 @@ def _check_rates(examples: Sequence[Example], rates: NDArray[np.int64]) -> None:
 
 def _empty(num_rows: int, length: int) -> torch.Tensor:
     if get_worker_info() is None:
-        return torch.empty(num_rows, length)
+        return torch.empty(num_rows, length, dtype=torch.float32)
     # What a worker returns goes through shared memory: made there, it need not be copied.
     storage: Any = torch.UntypedStorage._new_shared(4 * num_rows * length)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (as torch's own collation does)
-    audio: Any = torch.empty(0)
+    audio: Any = torch.empty(0, dtype=torch.float32)
     return audio.set_(storage, 0, (num_rows, length))

@@ -19,6 +19,7 @@ from playhead.errors import (
 )
 from playhead.index.compression import SUFFIXES, open_compressed
 from playhead.paths import scheme
+from playhead.storage.local import forget_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,6 +97,8 @@ def stamp(path: str) -> Stamp:
         raise ConfigError(
             f"this is {what}, not a file", where=path, fix="Name the file in the config"
         )
+    # What is read from here on belongs to this stamp.
+    forget_replaced(path, found)
     return Stamp(found.st_size, found.st_mtime_ns)
 
 

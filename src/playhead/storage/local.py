@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MERGE_GAP", "read_ranges", "size"]
+__all__ = ["MERGE_GAP", "forget_replaced", "read_ranges", "size"]
 
 MERGE_GAP = 32 * 1024
 """Bytes between two ranges up to which one read is cheaper than two."""
@@ -88,6 +88,19 @@ def size(path: str) -> int:
     status = _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
     _descriptors.forget_other(path, status)
     return status.st_size
+
+
+def forget_replaced(path: str, now: os.stat_result) -> None:
+    """Read a file anew from now on, if its name belongs to another one than it did.
+
+    Parameters
+    ----------
+    path
+        The file.
+    now
+        What the system says of it.
+    """
+    _descriptors.forget_other(path, now)
 
 
 def read_ranges(
