@@ -152,6 +152,39 @@ def _state() -> list[Figure]:
     ]
 
 
+def _token_batches() -> list[Figure]:
+    figures: list[Figure] = []
+    for name, told, full in (("padded", "", None), ("packed", ", packed", 98.0)):
+        figures += [
+            Figure(
+                bench="token_batches",
+                key=f"{name}_samples_per_s",
+                what=f"planning texts, conversations and speech by tokens{told}, 64 ranks",
+                unit="/CPU-s",
+                peer="samples_per_s",
+                bound=1_000_000,
+            ),
+            Figure(
+                bench="token_batches",
+                key=f"{name}_full_pct",
+                what=f"tokens of these batches that are no padding{told}",
+                unit="%",
+                peer="full_pct",
+                bound=full,
+            ),
+            Figure(
+                bench="token_batches",
+                key=f"{name}_over_limit",
+                what=f"of these batches, those above the limit{told}",
+                unit="batches",
+                better="less",
+                peer="over_limit",
+                bound=0,
+            ),
+        ]
+    return figures
+
+
 def _requests() -> list[Figure]:
     lines = (
         ("samples_per_batch", "samples of a batch", ""),
@@ -283,6 +316,7 @@ FIGURES: list[Figure] = [
     *_tokens(),
     *_evenness(),
     *_requests(),
+    *_token_batches(),
     Figure(
         bench="memory",
         key="memory_1m_mb",
