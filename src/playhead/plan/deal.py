@@ -11,6 +11,7 @@ import numpy as np
 from playhead.plan.bins import batch_sizes, bins_by_length, cut_2d, successors
 from playhead.plan.classes import class_by_bins, class_by_mass, set_apart
 from playhead.plan.cut import (
+    Costs,
     Cut,
     PackedCosts,
     PaddedCosts,
@@ -158,13 +159,13 @@ def deal(pool: Items, batching: Batching, link: LinkKey, fill: Filler) -> Dealt:
         cut = Cut(_order(len(pool), None, link)[:kept], list(range(kept)))
     elif len(cut.starts) < wanted:
         cut = recut(wanted)
-        if len(cut.starts) < wanted:
-            costs = _costs(pool, cut.order, batching)
-            cut = cut._replace(starts=split(cut.starts, len(cut.order), costs, wanted))
+    costs = _costs(pool, cut.order, batching)
+    if not missing and len(cut.starts) < wanted:
+        cut = cut._replace(starts=split(cut.starts, len(cut.order), costs, wanted))
     order = cut.order
     first = np.array(cut.starts, dtype=np.int64)
     size = np.diff(first, append=np.int64(len(order)))
-    sequence = _sequence(pool, order, first, batching, link)
+    sequence = _sequence(costs, order, first, batching, link)
     return Dealt(
         items=pool,
         num_real=num_real,
@@ -230,7 +231,7 @@ def _lengths(pool: Items, batching: Batching) -> NDArray[np.int64]:
     return pool.lengths(in_tokens=batching.in_tokens)
 
 
-def _costs(pool: Items, order: NDArray[np.int64], batching: Batching) -> PaddedCosts | PackedCosts:
+def _costs(pool: Items, order: NDArray[np.int64], batching: Batching) -> Costs:
     lengths, effort = _lengths(pool, batching)[order], Effort.of(batching)
     return PackedCosts(effort(lengths)) if batching.packed else PaddedCosts(lengths, effort)
 
@@ -301,7 +302,7 @@ def _repeats(pool: Items, need: int, link: LinkKey) -> Items:
 
 
 def _sequence(
-    pool: Items,
+    costs: Costs,
     order: NDArray[np.int64],
     first: NDArray[np.int64],
     batching: Batching,
@@ -311,7 +312,6 @@ def _sequence(
     in_order = not link.shuffle and (batching.packed or not batching.bucketing)
     if not len(first) or in_order:
         return np.arange(len(first))
-    costs = _costs(pool, order, batching)
     effort, cost = costs.likeness(first), costs.many(first)
     per_step = batching.micro_batches_per_step
     if not link.shuffle:
