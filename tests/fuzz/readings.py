@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from lhotse import Recording
 from lhotse.cut import Cut
 
 import playhead
@@ -63,7 +64,8 @@ def _heard_cut(cut: Any) -> Sample:
             one.load_audio()
         return Sample(cut.id, "", None)
     for name in ("target_audio", "context_audio"):
-        if cut.has_custom(name):
+        # A recording that lacks a field is no recording to Lhotse.
+        if isinstance((cut.custom or {}).get(name), Recording):
             cut.custom[name].load_audio()
     said = " ".join(f"{one.speaker}: {one.text}" for one in cut.supervisions)
     return Sample(cut.id, said, cut.load_audio())

@@ -187,8 +187,8 @@ def build_speech(folder: Path) -> None:
 def read_speech(files: Files) -> list[Sample]:
     found = []
     for row in files.lines("m.json"):
-        name, offset, seconds = row["audio_filepath"], row.get("offset"), row["duration"]
-        parts = [] if offset is None else [offset, seconds]
+        name, offset, seconds = row["audio_filepath"], row.get("offset"), row.get("duration")
+        parts = [] if offset is None else [offset] if seconds is None else [offset, seconds]
         turns: list[tuple[str, str | None]] = [("user", None), ("assistant", row["text"])]
         for role, key in (("user", "context"), ("system", "system_prompt")):
             if key in row:

@@ -40,7 +40,8 @@ class Files:
         for line in self.rows(name).removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             if not line.strip():
                 continue
-            row = json.loads(line)
+            # Keys that nobody reads may be no texts; what is read of others is like nothing.
+            row = json.loads(line.decode(errors="surrogateescape"))
             custom = row.get("custom")
             mark = custom.get("_skipme") if isinstance(custom, dict) else None
             if not (row.get("_skipme") or mark):
