@@ -72,6 +72,16 @@ def test_what_is_made_of_the_same_data_has_keys_of_its_own(tmp_path: Path):
     assert keys_of(both)[0] not in keys.values()
 
 
+def test_what_is_made_of_the_same_data_has_names_of_its_own(tmp_path: Path):
+    made = dialogues(tmp_path)
+    path = made["cuts"]["cuts_path"]
+    names = [leaf.name for leaf in read_blend(section(*made.values())).leaves]
+    whole = f"{path} ({path})"
+    assert names == [f"{whole} s2s_as_conversation", f"{whole} lhotse_as_conversation", whole]
+    (alone,) = read_blend(section(made["turns"])).leaves
+    assert alone.name == path
+
+
 def test_progress_survives_another_order_and_what_is_added(tmp_path: Path):
     made = dialogues(tmp_path)
     options = {"force_finite": False, "shuffle": True, "batch_size": 3, "seed": 1}

@@ -259,7 +259,7 @@ def _leaves(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple[L
     return tuple(
         Leaf(
             key=key,
-            name=name if count[name] == 1 else f"{name} ({twig.source.first})",
+            name=name if count[name] == 1 else _further(name, twig),
             type=twig.type,
             kind=_kind(twig),
             weight=whole_weight(share),
@@ -327,8 +327,7 @@ def _kind(twig: Twig) -> Kind:
 
 def _check_joined(twig: Twig) -> None:
     """Refuse to join what is no stretch of audio."""
-    kind = _kind(twig)
-    if twig.branch.concatenation is not None and kind != "cut":
+    if twig.branch.concatenation is not None and _kind(twig) != "cut":
         made = "/".join((twig.type, *(transform.name for transform in twig.branch.transforms)))
         raise ConfigError(
             f"`{CONCATENATED}` joins audio, and rows of `{made}` are no stretches of it",
@@ -347,6 +346,11 @@ def _shown(twig: Twig) -> str:
     labels = twig.branch.labels
     called = "/".join(labels[key] for key in _NAMING_LABELS if key in labels)
     return "/".join((*twig.branch.names, twig.name or called or twig.source.first))
+
+
+def _further(name: str, twig: Twig) -> str:
+    made = (transform.name for transform in twig.branch.transforms)
+    return " ".join((f"{name} ({twig.source.first})", *made))
 
 
 def _leaf_options(twig: Twig, section: Options) -> LeafOptions:
