@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from playhead.formats.example import Example
+    from playhead.plan.batch import MicroBatch
     from playhead.tokens.encoding import Encoding
 
 __all__ = ["attach_tokens", "encode", "encode_joined"]
@@ -23,8 +24,7 @@ __all__ = ["attach_tokens", "encode", "encode_joined"]
 def encode(
     examples: Sequence[Example],
     encoding: Encoding,
-    parts: Sequence[int] = (),
-    text_window: int | None = None,
+    micro_batch: MicroBatch,
 ) -> None:
     """Set `Example.tokens` of samples as they were read.
 
@@ -37,21 +37,21 @@ def encode(
         The samples.
     encoding
         What makes tokens of them.
-    parts
-        Which part of its row each is.
-    text_window
-        Tokens of a window of text; None where texts stay whole.
+    micro_batch
+        What the plan says of them.
 
     Raises
     ------
     ManifestError
         If a sample has no tokens; it names the row.
     """
+    windows = micro_batch.text_window
     for at, example in enumerate(examples):
-        if text_window is not None and example.kind == "text":
-            start = parts[at] * text_window
-            example.token_window = start, start + text_window
-            example.id = window_id(example.id, parts[at])
+        size = 0 if windows is None else int(windows[at])
+        if size:
+            part = int(micro_batch.part[at])
+            example.token_window = part * size, (part + 1) * size
+            example.id = window_id(example.id, part)
         example.tokens = encoding.encode(example)
 
 

@@ -86,8 +86,6 @@ class FetchSpec:
     """Where the noise comes from that is mixed in."""
     encoding: Encoding | None = None
     """What makes tokens of the texts; None makes none."""
-    text_window: int | None = None
-    """Tokens of the windows that texts are cut into; None leaves them whole."""
     metadata_only: bool = False
     """Give what rows say, and no audio."""
     fault_tolerant: bool = False

@@ -80,7 +80,7 @@ class Preparer:
         begin, reading = time.perf_counter(), timings.read_seconds
         examples = self._reader.read(micro_batch, with_audio=self.with_audio)
         if encoding is not None:
-            encode(examples, encoding, micro_batch.part.tolist(), self.spec.text_window)
+            encode(examples, encoding, micro_batch)
         timings.parse_seconds += time.perf_counter() - begin - (timings.read_seconds - reading)
         if self._takes_examples:
             return self._examples(examples, micro_batch)

@@ -54,7 +54,6 @@ def columns_of(
     packs: Sequence[LeafPack],
     sides: Sequence[SideColumns],
     *,
-    by_shard: bool,
     by_status: bool,
 ) -> tuple[LeafColumns, ...]:
     """Give the plan its view of each leaf.
@@ -63,8 +62,6 @@ def columns_of(
     ----------
     leaves, packs, sides
         The leaves, their columns, and what is known of their rows beside them.
-    by_shard
-        Whether passes go shard by shard. Rows of tables always do.
     by_status
         Whether rows are chosen by their `validation_status`.
 
@@ -74,7 +71,7 @@ def columns_of(
         When slices are wanted of shards whose rows do not stand together.
     """
     return tuple(
-        _columns(leaf, pack, side, by_shard=by_shard, by_status=by_status)
+        _columns(leaf, pack, side, by_status=by_status)
         for leaf, pack, side in zip(leaves, packs, sides, strict=True)
     )
 
@@ -85,12 +82,15 @@ class _Shards(NamedTuple):
 
 
 def _columns(
-    leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_shard: bool, by_status: bool
+    leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_status: bool
 ) -> LeafColumns:
     content = content_of(leaf, pack)
     if leaf.concatenation is not None:
         return _joined(leaf, pack, side, leaf.concatenation)
-    shards = _shards(leaf, pack) if by_shard or pack.groups is not None else None
+    # Also where rows are drawn one by one: a pass that has begun goes on as it began.
+    shards = _shards(leaf, pack)
+    # What is no cut passes this filter, as in NeMo.
+    has_status = by_status and bool(pack.entry.statuses) and leaf.kind == "cut"
     excluded = _excluded(leaf, pack)
     return LeafColumns(
         key=leaf.key,
@@ -101,7 +101,7 @@ def _columns(
         explain_change=content.explain_change,
         shard=None if shards is None else shards.of_row,
         shard_bytes=None if shards is None else shards.num_bytes,
-        status=pack.status if by_status and pack.entry.statuses else None,
+        status=pack.status if has_status else None,
         statuses=tuple(pack.entry.statuses),
         excluded_rows=None if excluded is None else excluded.rows,
         excluded_at=None if excluded is None else excluded.at,

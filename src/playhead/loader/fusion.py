@@ -27,7 +27,7 @@ __all__ = ["FusedPlanning", "FusedRun", "fused", "joined"]
 
 _JOINED = text_word("batch of several parts")
 # What columns hold that are None where they say nothing.
-_USUAL = {"speed": 1000, "start_us": 0, "span_us": -1}
+_USUAL = {"speed": 1000, "start_us": 0, "span_us": -1, "text_window": 0}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -116,7 +116,6 @@ def open_part(
         augmentation=augmentation,
         noise=noise,
         encoding=encoding,
-        text_window=text_window_of(options),
         metadata_only=options.metadata_only,
         fault_tolerant=bool(options.fault_tolerant_audio_loading),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
@@ -172,7 +171,6 @@ def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size:
             blend.leaves,
             packs,
             sides,
-            by_shard=options.locality == "shards",
             by_status=options.keep is not None,
         ),
         shape=shape_of(

@@ -40,3 +40,6 @@ class MicroBatch:
     """Where each begins in its row, once its speed is changed (µs); None where all begin at 0."""
     span_us: NDArray[np.int64] | None = None
     """Length of each before padding (µs), -1 where it is the whole row; None where all are."""
+    text_window: NDArray[np.int32] | None = None
+    """Tokens of the windows that each one's row is cut into, of which it is one; 0 where the row is
+    whole; None where all are."""

@@ -279,6 +279,13 @@ def _note_next_window(
     position: Position, present: Mapping[str, LeafColumns], shape: Shape, notes: list[str]
 ) -> None:
     later: list[str] = []
+    old_tokens = position.shape.tokens
+    if old_tokens is not None and shape.tokens not in (None, old_tokens):
+        notes.append(
+            "texts have other tokens than the running window was planned with (another tokenizer,"
+            " prompt format, or length of audio): until the next window its batches are as large as"
+            " the old numbers say, and may exceed a limit in tokens"
+        )
     if position.shape != shape:
         later.append("filters and drawing options")
     if not shape.finite:

@@ -122,7 +122,17 @@ class WindowPlan:
             speed=_unless_all(items.speed, 1000),
             start_us=_unless_all(items.start, 0),
             span_us=_unless_all(items.span, -1),
+            text_window=self._text_windows(items.leaf),
         )
+
+    def _text_windows(self, leaf: NDArray[np.int32]) -> NDArray[np.int32] | None:
+        """Tokens of the windows of each sample's text, as the window was drawn."""
+        tokens = self._position.shape.text_window
+        if tokens is None:
+            return None
+        columns = self._running.source.columns
+        has = np.array([one is not None and one.windows for one in columns], dtype=np.bool_)
+        return np.where(has[leaf], tokens, 0).astype(np.int32) if has[leaf].any() else None
 
     def position_at(self, step: int) -> Position:
         """Return the position after so many steps of the link were handed out.
