@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections import Counter
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from playhead.index.build_target import (
     why_declared_is_stale,
 )
 from playhead.index.build_workers import scan_plans
+from playhead.index.disk_errors import fix_of
 from playhead.index.lock import build_lock
 from playhead.index.pack import LeafPack, Pack, PackVersionError, open_pack
 from playhead.index.source import stamps
@@ -42,20 +42,6 @@ WAIT_SECONDS: Final = 1800.0
 
 _AUTO_WAIT_SECONDS = 86_400.0
 _DEFAULT_COMMAND = "playhead index CONFIG"
-
-_FIXES: Final = {
-    errno.ENOSPC: "Make room, and start again",
-    errno.EDQUOT: "Make room in your quota, and start again",
-    errno.EACCES: "Give the right to read or write it, and start again",
-    errno.EPERM: "Give the right to read or write it, and start again",
-    errno.EROFS: "Keep packs elsewhere (indexes_root), for this cannot be written to",
-    errno.EISDIR: "Correct the path: a file is wanted here",
-    errno.EEXIST: "Correct the path: a folder is wanted here",
-    errno.ENOTDIR: "Correct the path: a folder is wanted here",
-    errno.ENAMETOOLONG: "Correct the path",
-    errno.ELOOP: "Correct the path: its symbolic links lead to themselves",
-    errno.EMFILE: "Raise the limit of open files (ulimit -n), and start again",
-}
 
 _log = logging.getLogger("playhead")
 
@@ -248,7 +234,7 @@ def _named_os_errors(target: Target) -> Generator[None]:
         raise BuildError(
             f"the pack cannot be built: {error.strerror or error}",
             where=str(where),
-            fix=_FIXES.get(error.errno or 0, "Look after the disk, and start again"),
+            fix=fix_of(error),
         ) from error
 
 

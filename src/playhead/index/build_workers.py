@@ -8,6 +8,7 @@ import tempfile
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -154,10 +155,17 @@ def _scan_to_file(job: _Job) -> Counter[str]:
     with Path(job.path).open("wb") as file:
         for rows in scan(job.task):
             for name in COLUMNS:
-                np.save(file, rows.columns[name], allow_pickle=False)
+                _save(file, rows.columns[name])
             for part in _beside(rows):
-                np.save(file, part, allow_pickle=False)
+                _save(file, part)
     return job.task.dropped
+
+
+def _save(file: IO[bytes], column: NDArray[Any]) -> None:
+    # Into a file of the system NumPy writes by itself, and does not say why it cannot.
+    buffer = BytesIO()
+    np.save(buffer, column, allow_pickle=False)
+    file.write(buffer.getbuffer())
 
 
 def _read_back(path: str) -> Iterator[Rows]:

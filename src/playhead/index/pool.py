@@ -11,6 +11,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from playhead.errors import BuildError, PlayheadError, WorkerError
+from playhead.index.disk_errors import fix_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -186,7 +187,7 @@ def _attempt(task: Callable[[_Item], _Result], item: _Item) -> _Result | Playhea
     except MemoryError:
         return WorkerError("there was not enough memory", fix=_FEWER)
     except OSError as error:
-        return BuildError(f"{error.strerror or error}", where=_file_of(error))
+        return BuildError(f"{error.strerror or error}", where=_file_of(error), fix=fix_of(error))
 
 
 def _file_of(error: OSError) -> str | None:
