@@ -134,9 +134,11 @@ def build_txt_jsonl(folder: Path) -> None:
 
 
 def read_txt_jsonl(files: Files) -> list[Sample]:
+    """Numbers are texts as they are printed."""
     rows = [row for row in files.lines("rows.jsonl") if row.get("text") is not None]
+    assert all(type(row["text"]) in {str, int, float} for row in rows)
+    rows = [row for row in rows if str(row["text"]).strip()]
     made = numbered(["rows.jsonl"], lambda _: [f"assistant: {row['text']}" for row in rows])
-    assert all(isinstance(row["text"], str) for row in rows)
     return [
         Sample(str(row["id"]), one.text, None, audios=()) if row.get("id") else one
         for row, one in zip(rows, made, strict=True)
