@@ -198,6 +198,43 @@ def test_shards_that_are_as_they_were_are_taken_over(
     ]
 
 
+def test_shards_behind_a_new_one_are_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder may get an archive in front of the others, which have other places then."""
+    read: list[str] = []
+    scan_members = build_scan.scan_members
+
+    def noted(task: Any, reader: Any) -> Any:
+        read.append(Path(task.pair.manifest).name)
+        return scan_members(task, reader)
+
+    monkeypatch.setattr(build_scan, "scan_members", noted)
+
+    def write(name: str, num: int) -> None:
+        members = []
+        for at in range(num):
+            said = [{"from": "human", "value": "<sound>"}, {"from": "gpt", "value": "yes"}]
+            data = json.dumps({"id": f"{name}{at}", "conversations": said}).encode()
+            members += [
+                (f"{at}.json", data),
+                (f"{at}.wav", wav_bytes(0.1 * (at + 1), 1000, seed=num)),
+            ]
+        write_tar(tmp_path / f"web/{name}.tar", members)
+
+    write("b", 3)
+    write("c", 2)
+    leaf = talk_leaf("share_gpt_webdataset", data_dir=tmp_path / "web")
+    known = facts(leaf, indexed(leaf, tmp_path))
+    read.clear()
+    write("a", 4)
+    pack = indexed(leaf, tmp_path)
+    assert read == ["a.tar"]
+    assert facts(leaf, pack)[4:] == known
+    fresh = indexed(leaf, tmp_path / "fresh")
+    assert facts(leaf, pack) == facts(leaf, fresh)
+    assert parts_of(pack) == parts_of(fresh)
+    assert pack.duration_us.tolist() == fresh.duration_us.tolist()
+
+
 def test_other_shards_in_another_order_are_another_source(tmp_path: Path):
     leaf = leaf_of_shards(tmp_path, [3, 4], tarred=True)
     before = facts(leaf, indexed(leaf, tmp_path))
