@@ -144,6 +144,7 @@ def test_context_and_system_prompt_of_tags(tmp_path):
         {"id": "spoken", "conversations": [audio, answer]},
         {"id": "asked", "conversations": [said("what"), audio, answer]},
         {"id": "told", "conversations": [said("be kind", "System"), audio, answer]},
+        {"id": "answered", "conversations": [{**audio, "from": "Assistant"}, said("a"), answer]},
     ]
     tags = {"system_prompt": "listen", "context": "the fox"}
     config = token_section(conversations(tmp_path, rows, tags=tags))
@@ -156,6 +157,7 @@ def test_context_and_system_prompt_of_tags(tmp_path):
         "spoken": [("system", "listen"), ("user", "the fox"), ("user", TAG)],
         "asked": [("system", "listen"), ("user", "what"), ("user", TAG)],
         "told": [("system", "be kind"), ("user", TAG)],
+        "answered": [("system", "listen"), ("assistant", TAG), ("user", "a")],
     }
     tags |= {"override_system_prompt": True}
     config = token_section(conversations(tmp_path, rows, tags=tags))
