@@ -178,3 +178,19 @@ def test_what_is_no_speech_passes_the_filter_of_statuses(tmp_path):
     config = {"input_cfg": [made], "batch_size": 6, "force_finite": True}
     (batch,) = batches(playhead.dataloader(config, dataset=Words()))
     assert len(batch["ids"]) == 6
+
+
+def test_limits_of_tokens_beside_bins_of_seconds_and_tokens(tmp_path):
+    manifest = nemo_corpus(tmp_path / "speech", [0.2 + 0.05 * n for n in range(20)])
+    config = {
+        "input_cfg": [{"type": "nemo", "manifest_filepath": str(manifest)}],
+        "min_tokens": 1,
+        "prompt_format": "plain",
+        "token_equivalent_duration": 0.1,
+        "bucket_duration_bins": [[0.5, 50], [2.0, 90]],
+        "max_duration": 2.0,
+        "bucket_batch_size": [3, 2],
+        "force_finite": True,
+    }
+    loader = playhead.dataloader(config, dataset=Words(), tokenizer=tokenizer(tmp_path))
+    assert sum(len(batch["ids"]) for batch in batches(loader)) >= 20

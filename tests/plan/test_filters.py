@@ -278,7 +278,7 @@ def test_a_window_whose_side_file_is_gone_cannot_be_planned_again(digest):
     both = columns("a", speech(200), side={"x": side, "y": side}.get)
     resumed, notes = resume(position, [both], changed, _LIMIT)
     assert getattr(resumed.shape, digest) == "x"
-    assert "in effect from the next window" in notes[0]
+    assert "in effect from the next window" in notes[-1]
     after = plan_window(resumed, [both], changed, _LIMIT)
     assert getattr(after.position_at(after.num_steps).shape, digest) == "y"
 

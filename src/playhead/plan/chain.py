@@ -117,8 +117,9 @@ def samples_of(source: Source, draws: Items, dropped: dict[str, int]) -> Items:
     items = reshaped_by_key(draws, shape, source.roster.words, source.roster.seed)
     items = without(items, shape_questions(shape), dropped)
     items = replace(items, **_ASKED_ONCE)
-    # Where samples have a length in tokens, that is what they are batched by.
-    return replace(items, tokens=None) if shape.multimodal else items
+    # Where every link batches by lengths in tokens, nothing looks at tokens by themselves.
+    done = shape.multimodal and all(link.batching.in_tokens for link in source.position.chain)
+    return replace(items, tokens=None) if done else items
 
 
 def _empty_pool(source: Source) -> Pool:
