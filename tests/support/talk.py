@@ -7,292 +7,94 @@ them; `section` adds what a section has to say for conversations.
 
 from __future__ import annotations
 
-import io
 import json
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
-import soundfile as sf
+from typing import TYPE_CHECKING, Any
 
 from support.corpus import write_jsonl, write_tar
-from support.token_models import sentences
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    Write = Callable[[Path], dict[str, Any]]
-
-RATE = 16000
-NUM = 10
-TAG = "<audio>"
-SECONDS_PER_TOKEN = 0.08
-ROLES = {"user": "User", "assistant": "Assistant", "system": "System"}
-# What prompts and conversations are made of: a token each.
-MARKS = (
-    *(TAG, "<sound>", "<speech>", "<de>", "<en>"),
-    *("<|im_start|>", "<|im_end|>", "<start_of_turn>", "<end_of_turn>", "[INST]", "[/INST]"),
-    *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
-    *("<extra_id_0>", "<extra_id_1>"),
+from support.talk_base import (
+    FORMS,
+    MARKS,
+    NUM,
+    RATE,
+    ROLES,
+    SECONDS_PER_TOKEN,
+    TAG,
+    Form,
+    Kind,
+    form,
+    seconds_of,
+    section,
+    sentencepiece_model,
+    tokenizer,
+    tokenizer_json,
+    voice,
+    write_lines,
+    write_voice,
+)
+from support.talk_texts import (
+    materialized,
+    nemo_sft_jsonl,
+    nemotron_text,
+    nemotron_text_tar,
+    texts,
+    txt,
+    txt_jsonl,
+    txt_pair,
+    txt_pair_lists,
+    txt_pair_questions,
+    txt_pair_shards,
 )
 
-Kind = Literal["text", "conversation", "cut"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Form:
-    """One corpus: how it is written, and what its samples are."""
-
-    name: str
-    type: str
-    write: Write
-    kind: Kind
-    num: int | None = NUM
-    """Samples of a pass; None where there is no end."""
-    in_nemo: bool = True
-    """Whether NeMo 3.0 reads it."""
-
-
-FORMS: dict[str, Form] = {}
-
-
-def form(name: str, kind: Kind, type: str | None = None, **more: Any) -> Callable[[Write], Write]:
-    """Enter what writes a corpus in `FORMS`."""
-
-    def enter(write: Write) -> Write:
-        FORMS[name] = Form(name, type or name.partition(",")[0], write, kind, **more)
-        return write
-
-    return enter
-
-
-def section(*entries: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """A section of one pass of these entries, with what it says of audio in conversations."""
-    plain = {"audio_locator_tag": TAG, "token_equivalent_duration": SECONDS_PER_TOKEN}
-    plain |= {"force_finite": True, "shuffle": False, "batch_size": 4}
-    return {"input_cfg": list(entries), **plain, **options}
-
-
-@lru_cache
-def voice(seconds: float, seed: int = 0, rate: int = RATE, format: str = "WAV") -> bytes:
-    """Something like speech: a voice that glides, in syllables, with breath; each seed another."""
-    rng = np.random.default_rng(seed)
-    time = np.arange(round(seconds * rate)) / rate
-    pitch = 90 + 15 * (seed % 9) + 10 * np.sin(2 * np.pi * 0.7 * time + seed)
-    phase = 2 * np.pi * np.cumsum(pitch) / rate
-    tones = sum(np.sin(harmonic * phase) / harmonic for harmonic in range(1, 9))
-    syllables = 0.55 + 0.45 * np.sin(2 * np.pi * (3 + seed % 3) * time)
-    wave = 0.2 * tones * syllables + 0.01 * rng.standard_normal(len(time))
-    buffer = io.BytesIO()
-    sf.write(buffer, np.round(wave * 20000).astype(np.int16), rate, format=format)
-    return buffer.getvalue()
-
-
-def seconds_of(number: int) -> float:
-    """From 0.3 to 1.2 s."""
-    return round(0.3 + 0.1 * (number % NUM), 1)
-
-
-def write_voice(path: Path, number: int, seconds: float | None = None) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kind = {".flac": "FLAC"}.get(path.suffix, "WAV")
-    path.write_bytes(voice(seconds_of(number) if seconds is None else seconds, number, RATE, kind))
-    return path
-
-
-def write_lines(path: Path, lines: Sequence[str]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
-
-
-@lru_cache
-def sentencepiece_model() -> bytes:
-    """A tokenizer of these corpora: `MARKS` are a token each, and any byte has one."""
-    import sentencepiece
-
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*sentences(300, "en"), *sentences(300, "de"), *"<>|:\n"]),
-        model_writer=model,
-        vocab_size=420,
-        byte_fallback=True,
-        user_defined_symbols=list(MARKS),
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return model.getvalue()
-
-
-@lru_cache
-def tokenizer_json() -> bytes:
-    """The same for Hugging Face's `tokenizers`."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=420,
-        special_tokens=["<unk>", "<s>", "</s>", *MARKS],
-        show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    tokenizer.train_from_iterator([*sentences(300, "en"), *sentences(300, "de")], trainer)
-    return tokenizer.to_str().encode()
-
-
-def tokenizer(folder: Path, kind: Literal["sentencepiece", "json"] = "sentencepiece") -> str:
-    """Write one of them; return its path."""
-    name = "talk.model" if kind == "sentencepiece" else "tokenizer.json"
-    data = sentencepiece_model() if kind == "sentencepiece" else tokenizer_json()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(data)
-    return str(folder / name)
-
-
-# Texts ---------------------------------------------------------------------------------------
-
-
-def texts(seed: int, language: str = "en", num: int = NUM) -> list[str]:
-    """Sentences, each another; the fourth of ten is long."""
-    found = [f"{text} {number}" for number, text in enumerate(sentences(num, language, seed))]
-    return [f"{text} " * 6 + text if n % NUM == 3 else text for n, text in enumerate(found)]
-
-
-@form("txt", "text")
-def txt(folder: Path) -> dict[str, Any]:
-    lines = texts(1)
-    paths = [write_lines(folder / f"{n}.txt", lines[7 * n : 7 + 3 * n]) for n in (0, 1)]
-    return {"type": "txt", "paths": [str(path) for path in paths], "language": "en"}
-
-
-@form("txt_jsonl", "text")
-def txt_jsonl(folder: Path) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = [{"text": text, "n": n} for n, text in enumerate(texts(2))]
-    rows.insert(4, {"other": "no text"})
-    for shard in (0, 1):
-        write_jsonl(folder / f"rows_{shard}.jsonl", rows[6 * shard : 6 + 5 * shard])
-    return {"type": "txt_jsonl", "paths": f"{folder}/rows__OP_0..1_CL_.jsonl", "language": "en"}
-
-
-_ENDS = ("source", "target")
-
-
-def _pair(folder: Path, shards: int) -> dict[str, Any]:
-    ends: dict[str, Any] = {}
-    for role, language in (("source", "en"), ("target", "de")):
-        lines = texts(3 if role == "source" else 4, language)
-        for n in range(shards):
-            some = lines[n * NUM // shards :][: NUM // shards]
-            write_lines(folder / f"{role}_{n}.txt", some)
-        span = f"_OP_0..{shards - 1}_CL_" if shards > 1 else "0"
-        ends[f"{role}_paths"] = f"{folder}/{role}_{span}.txt"
-        ends[f"{role}_language"] = language
-    return {"type": "txt_pair", **ends}
-
-
-@form("txt_pair", "text")
-def txt_pair(folder: Path) -> dict[str, Any]:
-    return _pair(folder, 1)
-
-
-@form("txt_pair, shards", "text")
-def txt_pair_shards(folder: Path) -> dict[str, Any]:
-    return _pair(folder, 2)
-
-
-@form("txt_pair, lists", "text", in_nemo=False)
-def txt_pair_lists(folder: Path) -> dict[str, Any]:
-    lists = {f"{role}_paths": [f"{folder}/{role}_{n}.txt" for n in (0, 1)] for role in _ENDS}
-    return {**_pair(folder, 2), **lists}
-
-
-@form("txt_pair, questions", "text")
-def txt_pair_questions(folder: Path) -> dict[str, Any]:
-    questions = write_lines(folder / "questions.txt", [f"translate the {n}" for n in range(7)])
-    more = {"questions_path": str(questions), "questions_language": "en"}
-    return {**_pair(folder, 2), **more}
-
-
-@form("nemo_sft_jsonl", "conversation")
-def nemo_sft_jsonl(folder: Path) -> dict[str, Any]:
-    asked, told = texts(5), texts(6)
-    rows = []
-    for n in range(NUM):
-        turns = [("User", asked[n]), ("Assistant", told[n])]
-        turns += [("User", "and today"), ("Assistant", told[-n])] if n % 3 == 2 else []
-        said = [
-            {"from": who, "value": text, "canonical_form": "", "label": None} for who, text in turns
-        ]
-        row = {"conversations": said, "mask": "User", "system": "", "dataset": "", "category": "x"}
-        rows.append(row)
-    for shard in (0, 1):
-        write_jsonl(folder / f"sft_{shard}.jsonl", rows[5 * shard : 5 * shard + 5])
-    paths = [f"{folder}/sft_{shard}.jsonl" for shard in (0, 1)]
-    return {"type": "nemo_sft_jsonl", "paths": paths, "language": "en"}
-
-
-def _fragments(number: int) -> dict[str, Any]:
-    asked, told = texts(7)[number], texts(8)[number]
-    said = [
-        {"sender": ("human", "user")[number % 2], "fragments": [asked]},
-        {
-            "sender": ("gpt", "assistant", "model", "bot")[number % 4],
-            "fragments": [{"t": "text", "value": told}, " we speak"],
-        },
-    ]
-    if number % 5 == 4:
-        said.insert(0, {"sender": "system", "fragments": [{"value": "speak and listen"}]})
-    row: dict[str, Any] = {"conversation": said}
-    if number % 2:
-        row["id"] = f"own-{number}"
-    if number % 3 == 0:
-        row["custom"] = {"score": number / 4}
-    return row
-
-
-@form("nemotron_text_converation", "conversation", in_nemo=False)
-def nemotron_text(folder: Path) -> dict[str, Any]:
-    for shard in (0, 1):
-        numbers = range(5 * shard, 5 * shard + 5)
-        write_jsonl(folder / f"talk_{shard}.jsonl", [_fragments(n) for n in numbers])
-    return {"type": "nemotron_text_converation", "paths": f"{folder}/talk__OP_0..1_CL_.jsonl"}
-
-
-@form("nemotron_text_converation, tar", "conversation", in_nemo=False)
-def nemotron_text_tar(folder: Path) -> dict[str, Any]:
-    for shard in (0, 1):
-        numbers = range(5 * shard, 5 * shard + 5)
-        # One of them is written on several lines.
-        members = [
-            (f"row-{n}.json", json.dumps(_fragments(n), indent=2 if n == 3 else None).encode())
-            for n in numbers
-        ]
-        write_tar(folder / f"talk_{shard}.tar", members)
-    return {"type": "nemotron_text_converation", "paths": f"{folder}/talk__OP_0..1_CL_.tar"}
-
-
-@form("materialized_sft_messages", "conversation", in_nemo=False)
-def materialized(folder: Path) -> dict[str, Any]:
-    """Contents as a chat template leaves them: pieces whose tokens are those of the whole."""
-    rows = []
-    for n, (asked, told) in enumerate(zip(texts(9), texts(10), strict=True)):
-        said = [
-            {"role": "user", "content": f"<|im_start|>{asked}<|im_end|>"},
-            {"role": "assistant", "content": f"<|im_start|>{told}<|im_end|>"},
-        ]
-        if n % 4 == 1:
-            said.insert(0, {"role": "system", "content": "<|im_start|>speak<|im_end|>"})
-        rows.append({"messages": said})
-    path = write_jsonl(folder / "messages.jsonl", rows)
-    return {"type": "materialized_sft_messages", "paths": str(path)}
-
-
-# Conversations -------------------------------------------------------------------------------
+__all__ = [
+    "FORMS",
+    "MARKS",
+    "NUM",
+    "PLACEHOLDERS",
+    "RATE",
+    "ROLES",
+    "SECONDS_PER_TOKEN",
+    "TAG",
+    "Form",
+    "Kind",
+    "conversation_row",
+    "conversations",
+    "conversations_tags",
+    "conversations_tars",
+    "conversations_text",
+    "form",
+    "materialized",
+    "nemo_sft_jsonl",
+    "nemotron_text",
+    "nemotron_text_tar",
+    "seconds_of",
+    "section",
+    "sentencepiece_model",
+    "share_gpt",
+    "share_gpt_lists",
+    "share_gpt_root",
+    "share_gpt_row",
+    "share_gpt_tars",
+    "skipped_row",
+    "texts",
+    "tokenizer",
+    "tokenizer_json",
+    "txt",
+    "txt_jsonl",
+    "txt_pair",
+    "txt_pair_lists",
+    "txt_pair_questions",
+    "txt_pair_shards",
+    "voice",
+    "webdataset",
+    "webdataset_row",
+    "webdataset_scan",
+    "webdataset_split",
+    "write_lines",
+    "write_voice",
+]
 
 
 def _said(who: str, value: str, **more: Any) -> dict[str, Any]:
