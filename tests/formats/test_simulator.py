@@ -526,7 +526,7 @@ def test_a_nan_somewhere_in_a_row(tmp_path):
         ),
         (
             {"audio_filepath": "\ud800.wav"},
-            "Line 1: the row has no sampling_rate.*no file can have",
+            "Line 1: the row has no sampling_rate.*there is no such file",
         ),
         ({"audio_filepath": "a\0.wav"}, "Line 1: the row has no sampling_rate"),
         ({"sampling_rate": 0.5}, "Line 1: the sampling rate is 0.5 Hz"),

@@ -124,7 +124,11 @@ def read_section(
         _check_joined(twig)
     finite = _is_finite(options, found, [twig for twig, _ in twigs])
     if finite and any(share * len(twigs) != 1 for _, share in twigs):
-        notes.append("a pass that ends takes every sample once: weights mean nothing to it")
+        notes.append(
+            "a pass that ends takes every sample once: weights mean nothing to it, but for 0, which"
+            " leaves data out"
+        )
+        twigs = [(twig, share) for twig, share in twigs if share]
     return Blend(
         leaves=_leaves(twigs, options),
         options=options,

@@ -153,7 +153,8 @@ def _below(branch: Branch, entry: Entry, where: Spot) -> Branch:
         raise NotSupportedError(
             f"an entry of type `{branch.transforms[0].name}` holds one of type `{CONCATENATED}`",
             where=str(where),
-            fix=f"Leave one of them out; what changes single cuts may stand inside `{CONCATENATED}`",
+            fix="Leave one of them out; what changes single cuts may stand inside"
+            f" `{CONCATENATED}`",
         )
     tags, outer = _tags_below(branch, entry)
     is_group = declared(entry.type) is None and entry.name is not None

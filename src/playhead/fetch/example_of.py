@@ -65,7 +65,8 @@ def finish(example: Example, leaf: Leaf, pack: LeafPack, row: int) -> None:
         Its leaf, the columns of that, and its row.
     """
     example.channel_selector = leaf.options.channel_selector
-    if example.audio is not None and example.audio.duration is None:
+    # Of what transforms made longer, the index knows the new length.
+    if example.audio is not None and example.audio.duration is None and not leaf.transforms:
         example.audio = replace(example.audio, duration=_measured(pack, row))
     time_turns(example, int(pack.duration_us[row]))
     if leaf.outer_tags:

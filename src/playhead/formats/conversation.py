@@ -19,6 +19,7 @@ from playhead.formats.conversation_prompts import prompts_of, with_context, with
 from playhead.formats.conversation_rows import conversation_custom, typed_row
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
+from playhead.formats.row_fields import language_of_row
 from playhead.formats.rows import CustomField, decode_block, decode_row, is_skipped, resolve_path
 from playhead.formats.text_conversation_turns import role_of
 
@@ -115,7 +116,7 @@ class MultimodalConversation:
         return Example(
             id=str(typed.id),
             text=None,
-            language=None,
+            language=language_of_row(leaf, data, place),
             audio=None,
             place=place,
             kind="conversation",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from io import BytesIO
 from typing import NamedTuple
 
@@ -25,6 +26,13 @@ class Header(NamedTuple):
     """Number of channels."""
 
 
+def _is_missing(path: str) -> bool:
+    try:
+        return not os.path.exists(path)  # noqa: PTH110 - paths are strings
+    except ValueError:
+        return False
+
+
 def read_header(source: str | bytes) -> Header:
     """Read the header of a file, by its path or its bytes.
 
@@ -34,9 +42,14 @@ def read_header(source: str | bytes) -> Header:
         If it is not audio that libsndfile knows, or does not say its length.
     """
     name = source if isinstance(source, str) else "its audio"
+    if isinstance(source, str) and _is_missing(source):
+        raise BadRowError(
+            f"the row has no duration, and its audio {name} does not exist",
+            fix="Correct the path, or restore the file",
+        )
     try:
         info = soundfile.info(source if isinstance(source, str) else BytesIO(source))
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+    except (soundfile.LibsndfileError, OSError, RuntimeError, TypeError, UnicodeError) as error:
         said = str(error).rpartition(": ")[2].rstrip(".") or type(error).__name__
         raise BadRowError(
             f"the row has no duration, and the header of {name} cannot be read: {said}",

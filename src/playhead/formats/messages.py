@@ -12,6 +12,7 @@ from playhead.errors import ConfigError
 from playhead.formats.base import BadRowError, SourcePair
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
+from playhead.formats.row_fields import language_of_row
 from playhead.formats.rows import decode_row
 from playhead.formats.txt_rows import (
     convert_row,
@@ -101,7 +102,7 @@ class Messages:
         return Example(
             id=row_id(place, digits=_ID_DIGITS),
             text=None,
-            language=None,
+            language=language_of_row(leaf, {}, place),
             audio=None,
             place=place,
             kind="messages",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.formats.example import Place
 
-__all__ = ["channel_of", "text_of"]
+__all__ = ["channel_of", "language_of_row", "text_of"]
 
 _SHORT = reprlib.Repr()
 
@@ -39,6 +39,21 @@ def text_of(data: Mapping[str, Any], field: str, place: Place) -> str | None:
         where=str(place),
         fix="Write a string, or null where there is none, and index the manifest again",
     )
+
+
+def language_of_row(leaf: Leaf, data: Mapping[str, Any], place: Place) -> str | None:
+    """Return the language of a conversation: a tag's, else its row's; None where nobody says it.
+
+    Raises
+    ------
+    ManifestError
+        If it is no text.
+    """
+    field = leaf.options.lang_field
+    for said in (leaf.tags, leaf.outer_tags, data):
+        if said.get(field) is not None:
+            return text_of(said, field, place)
+    return None
 
 
 def channel_of(leaf: Leaf, data: Mapping[str, Any], place: Place) -> int | None:

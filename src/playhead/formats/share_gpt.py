@@ -20,6 +20,7 @@ from playhead.formats.conversation_prompts import prompts_of, with_system
 from playhead.formats.conversation_rows import conversation_custom, typed_row
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
+from playhead.formats.row_fields import language_of_row
 from playhead.formats.rows import decode_row
 from playhead.formats.share_gpt_exclusions import excluded_lines, lines_of_manifests
 from playhead.formats.share_gpt_paths import audio_paths
@@ -139,7 +140,7 @@ class ShareGpt:
         return Example(
             id=NO_ID if typed.id is None else str(typed.id),
             text=None,
-            language=None,
+            language=language_of_row(leaf, data, place),
             audio=None,
             place=place,
             kind="conversation",

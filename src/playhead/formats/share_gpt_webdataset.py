@@ -12,6 +12,7 @@ from playhead.formats.conversation_prompts import prompts_of, with_system
 from playhead.formats.conversation_rows import conversation_custom, typed_row
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
+from playhead.formats.row_fields import language_of_row
 from playhead.formats.rows import decode_row
 from playhead.formats.share_gpt_rows import (
     ShareGptRow,
@@ -112,7 +113,7 @@ class ShareGptWebdataset:
         return Example(
             id=own,
             text=None,
-            language=None,
+            language=language_of_row(leaf, data, place),
             audio=None,
             place=place,
             kind="conversation",

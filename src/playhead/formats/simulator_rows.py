@@ -182,8 +182,6 @@ class Headers:
             said = error.what.rpartition(": ")[2]
             if not os.path.lexists(path):
                 said = "there is no such file"
-        except ValueError as error:
-            said = f"no file can have that name: {error}"
         return BadRowError(
             f"the row has no sampling_rate, and the header of {path!r} cannot be read: {said}",
             fix="Correct its audio_filepath, or add the sampling_rate to the row",

@@ -12,6 +12,7 @@ from playhead.errors import SourceNotFoundError
 from playhead.formats.base import BadRowError, Sample, SourcePair
 from playhead.formats.example import Example
 from playhead.formats.registry import register
+from playhead.formats.row_fields import language_of_row
 from playhead.formats.rows import decode_row
 from playhead.formats.text_conversation_turns import role_of, turns_from
 from playhead.formats.txt_rows import (
@@ -101,7 +102,7 @@ class NemotronText:
         return Example(
             id=row_id(place, own, digits=_ID_DIGITS),
             text=None,
-            language=None,
+            language=language_of_row(leaf, data, place),
             audio=None,
             place=place,
             kind="conversation",

@@ -81,9 +81,7 @@ class _Shards(NamedTuple):
     num_bytes: NDArray[np.int64]
 
 
-def _columns(
-    leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_status: bool
-) -> LeafColumns:
+def _columns(leaf: Leaf, pack: LeafPack, side: SideColumns, *, by_status: bool) -> LeafColumns:
     content = content_of(leaf, pack)
     if leaf.concatenation is not None:
         return _joined(leaf, pack, side, leaf.concatenation)

@@ -264,7 +264,7 @@ def _what_is_lost(
         if count > 0
     ]
     called = [
-        present[key].name if key in present else f"the leaf with key {key}, which is gone,"
+        present[key].name if key in present else f"the leaf with key {key} (which is gone)"
         for key in lost
     ]
     new = [leaf.name for key, leaf in present.items() if key not in position.leaves]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,9 +98,14 @@ def side_path(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> Path:
         shaping.append("longest line")
     if leaf.kind != "cut":
         shaping.append(options.audio_locator_tag)
+        shaping.append(leaf.outer_tags.get(options.lang_field))
     if leaf.transforms:
         shaping.append(leaf.transforms)
-    content = msgspec.json.encode(shaping, enc_hook=str, order="sorted")
+    try:
+        content = msgspec.json.encode(shaping, enc_hook=str, order="sorted")
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which a config in memory may have.
+        content = json.dumps(shaping, default=str, sort_keys=True).encode()
     return Path(f"{pack.path}.{kind}-{digest}-{digest_of(content)}.arrow")
 
 
