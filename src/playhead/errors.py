@@ -77,7 +77,8 @@ class PlayheadError(Exception):
 
     def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
         # Worker processes hand errors over by their text alone: a finished text passes unchanged.
-        message = what[:1].upper() + what[1:]
+        is_name = "_" in what.partition(" ")[0]
+        message = what if is_name else what[:1].upper() + what[1:]
         if where is not None:
             message += f" ({where})"
         if where is not None or fix is not None:

@@ -290,7 +290,10 @@ def test_old_versions_are_built_again_and_damage_is_said(tmp_path: Path, scans: 
     leaf = make_leaf("nemo", manifest=[manifest(tmp_path / "m.json", 3)])
     path = Path(open_one(leaf, tmp_path / "packs").path)
     data = path.read_bytes()
-    old = data.replace(b"\x01\x00\x00\x00" + PACK_VERSION + b"\x00\x00\x00\x0d", b"\x01\x00\x00\x000\x00\x00\x00\x0d")
+    old = data.replace(
+        b"\x01\x00\x00\x00" + PACK_VERSION + b"\x00\x00\x00\x0d",
+        b"\x01\x00\x00\x000\x00\x00\x00\x0d",
+    )
     assert old != data
     path.write_bytes(old)
     assert open_one(leaf, tmp_path / "packs").num_rows == 3

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.errors import AudioError, SourceNotFoundError
+from playhead.errors import AudioError, IndexFileError, SourceNotFoundError
 from playhead.formats import BadRowError, RowAudio, audio_turns
 from playhead.index import build_audios, build_scan
 from playhead.index.build_audios import TurnPlaces, Turns, find_turns
 from playhead.index.columns import PART_COLUMNS
+from playhead.index.pack import open_pack
 from support.conversation_leaves import talk_leaf, write_rows
 from support.corpus import wav_bytes, write_tar
 from support.text_leaves import indexed, read_all
@@ -323,3 +324,19 @@ def test_a_member_that_no_row_wants_is_counted_once(tmp_path: Path):
     )
     assert indexed(leaf, tmp_path).dropped == {"tar member without a row": 1}
     assert json.loads((tmp_path / "m.jsonl").read_text().splitlines()[0])["id"] == "1"
+
+
+def test_a_pack_whose_turns_are_not_as_long_as_their_rows_is_damaged(tmp_path: Path):
+    path = tmp_path / "v.wav"
+    path.write_bytes(wav_bytes(0.5))
+    turn = {"from": "User", "type": "audio", "value": "v.wav", "duration": 0.123457}
+    row = {"id": "a", "conversations": [turn, {"from": "Assistant", "type": "text", "value": "x"}]}
+    leaf = talk_leaf("multimodal_conversation", manifest=[write_rows(tmp_path / "m.jsonl", row)])
+    pack = Path(indexed(leaf, tmp_path / "packs").path)
+    data = pack.read_bytes()
+    length = (123_457).to_bytes(8, "little")
+    assert data.count(length) == 2
+    place = data.rindex(length)
+    pack.write_bytes(data[:place] + (123_456).to_bytes(8, "little") + data[place + 8 :])
+    with pytest.raises(IndexFileError, match="not as long as their audio"):
+        open_pack(pack)

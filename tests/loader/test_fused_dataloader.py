@@ -17,6 +17,8 @@ from support.corpus import nemo_corpus, tarred_corpus, write_jsonl
 
 G = 2
 
+pytestmark = pytest.mark.filterwarnings("ignore:parts that end beside parts that do not")
+
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path, monkeypatch):
@@ -183,3 +185,22 @@ def test_bad_audio_of_any_part_is_listed(config, tmp_path):
     (line,) = (tmp_path / "bad.jsonl").read_text().splitlines()
     assert json.loads(line)["name"].startswith("plain/")
     assert sum(sum(leaf.bad.values()) for leaf in fused.report().leaves) >= 1
+
+
+@pytest.mark.filterwarnings("default:parts that end beside parts that do not")
+@pytest.mark.parametrize(
+    ("fusion", "said"),
+    [
+        ("zip", "a pass ends with plain, though tarred would go on"),
+        ("round_robin", "after one pass over plain only tarred is left"),
+        ("randomized_round_robin", "after one pass over plain only tarred is left"),
+    ],
+)
+def test_parts_that_end_are_told(config, fusion, said):
+    with pytest.warns(UserWarning, match=said):
+        playhead.dataloader({**config, "sampler_fusion": fusion}, dataset=Ids())
+
+
+def test_parts_that_all_end_are_not_told(config, recwarn):
+    playhead.dataloader({**config, "force_finite": True}, dataset=Ids())
+    assert not any("that end beside" in str(one.message) for one in recwarn)

@@ -11,12 +11,13 @@ import pytest
 
 import playhead
 from playhead.blend import read_blend
-from playhead.datasets import SpeechLanguage
+from playhead.datasets import Ids, SpeechLanguage
 from playhead.errors import ConfigError
 from playhead.formats import Example, RowColumns, SourcePair, register_type
 from playhead.formats.txt_rows import text_columns
 from playhead.loader.part import open_part
-from support.corpus import nemo_corpus, wav_bytes
+from playhead.tokens.tokenizer import load_tokenizer
+from support.corpus import nemo_corpus, wav_bytes, write_jsonl
 from support.talk import (
     SECONDS_PER_TOKEN,
     conversations_tars,
@@ -308,3 +309,40 @@ def test_several_blends_from_the_index_to_batches(
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     expected = [batch["ids"] for batch in islice(loader(), 7)][4:]
     assert [batch["ids"] for batch in islice(iter(second), 3)] == expected
+
+
+def test_a_leaf_of_which_nothing_is_left_says_why(tmp_path):
+    said = {"start": 0.0, "duration": 0.4, "speaker": "nobody", "text": "x", "id": "a"}
+    cut = {
+        "id": "a", "start": 0, "duration": 0.4, "channel": 0, "type": "MonoCut",
+        "supervisions": [{**said, "recording_id": "a", "channel": 0}],
+        "recording": {
+            "id": "a", "sources": [{"type": "file", "channels": [0], "source": "a.wav"}],
+            "sampling_rate": 16000, "num_samples": 6400, "duration": 0.4, "channel_ids": [0],
+        },
+    }  # fmt: skip
+    path = write_jsonl(tmp_path / "c.jsonl", [cut])
+    entry = {"type": "s2s_as_conversation", "cuts_path": str(path), "name": "talk"}
+    with pytest.raises(ConfigError, match=r"(?i)no row of leaf .* is left: speaker of no role: 1"):
+        playhead.dataloader([entry], batch_size=1, dataset=Ids())
+
+
+def test_a_locator_that_is_not_that_of_the_tag(tmp_path):
+    turns = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hm"}]
+    path = write_jsonl(tmp_path / "m.jsonl", [{"id": "a", "conversations": turns}])
+    entry = {"type": "share_gpt", "manifest_filepath": str(path), "audio_locator_tag": "<audio>"}
+    options = {"batch_size": 1, "prompt_format": "plain", "tokenizer": tokenizer(tmp_path)}
+    right = load_tokenizer(options["tokenizer"]).token_id("<audio>")
+    assert right is not None
+    playhead.dataloader([entry], dataset=SpeechLanguage(audio_locator=right), **options)
+    said = rf"at the token {right + 1}, .*'<audio>' is the token {right}.*audio_locator={right}"
+    with pytest.raises(ConfigError, match=said):
+        playhead.dataloader([entry], dataset=SpeechLanguage(audio_locator=right + 1), **options)
+
+
+def test_keys_that_belong_below_tags_are_told(tmp_path):
+    turns = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hm"}]
+    path = write_jsonl(tmp_path / "m.jsonl", [{"id": "a", "conversations": turns}])
+    entry = {"type": "share_gpt", "manifest_filepath": str(path), "system_prompt": "be brief"}
+    with pytest.warns(UserWarning, match="no effect but below `tags`: system_prompt"):
+        playhead.dataloader([entry], batch_size=1, dataset=Ids())

@@ -63,6 +63,8 @@ _ROW_KEYS = frozenset(
         "text",
     }
 )
+# Conversations and prompts look for them among the tags.
+_OF_TAGS = ("context", "override_system_prompt", "system_prompt")
 _NO_TYPE = InputType(name=GROUP, inputs={})
 
 
@@ -74,13 +76,19 @@ class Remarks:
     """Whether unknown keys are errors."""
     misplaced: dict[str, None] = field(default_factory=dict[str, None])
     """Options that only work for a whole section."""
+    untagged: dict[str, None] = field(default_factory=dict[str, None])
+    """Keys that mean something below `tags` alone."""
 
     def notes(self) -> list[str]:
         """One sentence each."""
-        if not self.misplaced:
-            return []
-        listed = ", ".join(self.misplaced)
-        return [f"options that have no effect in an entry, but in its section: {listed}"]
+        said: list[str] = []
+        if self.misplaced:
+            listed = ", ".join(self.misplaced)
+            said.append(f"options that have no effect in an entry, but in its section: {listed}")
+        if self.untagged:
+            listed = ", ".join(self.untagged)
+            said.append(f"keys of entries that have no effect but below `tags`: {listed}")
+        return said
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,6 +160,7 @@ def read_entry(given: Any, where: Spot, remarks: Remarks) -> Entry:
     options = {
         key: convert_option(key, value, where) for key, value in entry.items() if key in STATUS
     }
+    remarks.untagged |= dict.fromkeys(key for key in unknown if key in _OF_TAGS)
     remarks.misplaced |= dict.fromkeys(key for key in options if key not in known)
     children = None
     if kind is _NO_TYPE:

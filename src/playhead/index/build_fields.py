@@ -183,8 +183,8 @@ class _FieldFile:
             if record is None:
                 have = self._before + len(self._ahead)
                 raise DataError(
-                    f"the field {self._shard.field!r} has {have} records and the manifest has more"
-                    f" rows ({manifest})",
+                    f"the file of the field {self._shard.field!r} has {have} records, and there are"
+                    f" more rows in {manifest}",
                     where=self._shard.path,
                     fix="Restore the file, or write it again: it may be cut short",
                 )
@@ -208,8 +208,8 @@ class _FieldFile:
     def finish(self, num_rows: int, manifest: str) -> None:
         if len(self._ahead) > num_rows - self._before or next(self._records, None) is not None:
             raise DataError(
-                f"the field {self._shard.field!r} has more records than the manifest's {num_rows}"
-                f" rows ({manifest})",
+                f"the file of the field {self._shard.field!r} has more records than the {num_rows}"
+                f" rows in {manifest}",
                 where=self._shard.path,
                 fix=_FIX,
             )

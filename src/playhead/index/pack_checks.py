@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from playhead.blend.types import has_turns
 from playhead.formats.columns import MAX_SECONDS
 from playhead.index.columns import COLUMNS, PART_COLUMNS
 
@@ -78,6 +79,7 @@ def check_batch(
             batch.column(name).validate(full=True)
     if "parts" in batch.schema.names:
         _check_parts(batch.column("parts"), leaves, sizes)
+        _check_turns(batch.column("parts"), leaves, columns["duration_us"])
 
 
 def _check_parts(
@@ -93,6 +95,22 @@ def _check_parts(
     _check("offset", values["offset"], 0, None)
     _check("size", values["size"], 0, None)
     _check_ends(values, "file", "", _spread([leaf.shard_start for leaf in leaves], count), sizes)
+
+
+def _check_turns(
+    column: pa.LargeListArray, leaves: Sequence[LeafEntry], duration_us: NDArray[np.int64]
+) -> None:
+    """Check that the audio turns of rows are together as long as the rows."""
+    talks = [leaf for leaf in leaves if has_turns(leaf.type)]
+    if not talks:
+        return
+    ends = column.offsets.to_numpy()
+    sums = np.concatenate([[0], np.cumsum(column.values.field("duration_us").to_numpy())])
+    for leaf in talks:
+        borders = sums[ends[leaf.start : leaf.start + leaf.num_rows + 1]]
+        rows = duration_us[leaf.start : leaf.start + leaf.num_rows]
+        if (np.diff(borders) != rows).any():
+            raise ValueError("some rows are not as long as their audio")
 
 
 def _check_ends(

@@ -9,9 +9,9 @@ from playhead.blend.several import read_blends
 from playhead.datasets import SpeechToText
 from playhead.errors import ConfigError
 from playhead.fetch import Fetcher
-from playhead.loader.fusion import fused
+from playhead.loader.fusion import ending_notes, fused
 from playhead.loader.loader import Loader
-from playhead.loader.modalities import check_modalities, check_rates
+from playhead.loader.modalities import check_locators, check_modalities, check_rates
 from playhead.loader.part import open_part
 from playhead.loader.ranks import find_topology
 from playhead.loader.settings import workers_of
@@ -103,10 +103,13 @@ def dataloader(
             is_speaker=is_speaker,
         )
     specs = [part.spec for part in parts.values()]
+    check_locators(dataset, specs)
     planning: Planning | FusedPlanning = next(iter(parts.values())).planning
     if blends.fusion is not None:
         plans = {name: part.planning for name, part in parts.items()}
         planning = fused(plans, blends.fusion, blends.weights)
+        for note in ending_notes(plans, blends.fusion) if is_speaker else ():
+            warnings.warn(note, stacklevel=2)
         if blends.fusion == "zip":
             check_rates(dataset, specs)
     options = blends.options

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playhead.plan import LeafColumns, MicroBatch
     from playhead.plan.resume import OnChange
 
-__all__ = ["FusedPlanning", "FusedRun", "fused", "joined"]
+__all__ = ["FusedPlanning", "FusedRun", "ending_notes", "fused", "joined"]
 
 _JOINED = text_word("batch of several parts")
 # What columns hold that are None where they say nothing.
@@ -317,6 +317,31 @@ def fused(parts: Mapping[str, Planning], fusion: str, weights: Sequence[int]) ->
         "zip": Zip(len(parts)),
     }
     return FusedPlanning(parts=parts, rule=rules[fusion])
+
+
+def ending_notes(parts: Mapping[str, Planning], fusion: str) -> list[str]:
+    """Say what follows where some parts end and others do not, in a sentence.
+
+    Parameters
+    ----------
+    parts
+        The plan of each by name.
+    fusion
+        How they take turns.
+    """
+    ending = [name for name, part in parts.items() if part.finite]
+    if not ending or len(ending) == len(parts):
+        return []
+    others = ", ".join(name for name in parts if name not in ending)
+    if fusion == "zip":
+        said = f"a pass ends with {' or '.join(ending)}, though {others} would go on"
+    else:
+        said = f"after one pass over {' and '.join(ending)} only {others} is left"
+    note = (
+        f"parts that end beside parts that do not: {said}. A manifest of plain files that stands"
+        " alone ends; in a mixture, or as an archive, it does not"
+    )
+    return [note]
 
 
 def joined(parts: Sequence[tuple[MicroBatch, int]], *, step: int) -> MicroBatch:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Kind, Leaf
     from playhead.fetch.fetcher import FetchSpec
 
-__all__ = ["MODALITIES", "check_modalities", "check_rates", "modalities_of"]
+__all__ = ["MODALITIES", "check_locators", "check_modalities", "check_rates", "modalities_of"]
 
 MODALITIES = frozenset({"audio", "text", "conversation"})
 """What a dataset may declare that it takes."""
@@ -95,6 +95,39 @@ def check_modalities(dataset: Any, leaves: Sequence[Leaf]) -> None:
                 fix="Use a dataset that takes them, such as playhead.datasets.SpeechLanguage, or"
                 f" add {needed!r} to its `modalities` if it does",
             )
+
+
+def check_locators(dataset: Any, specs: Sequence[FetchSpec]) -> None:
+    """Refuse a dataset that looks for audio at another token than its tag has.
+
+    Parameters
+    ----------
+    dataset
+        What will make the batches; its attribute `audio_locator`, if it has one, is the token.
+    specs
+        The parts that batches come from.
+
+    Raises
+    ------
+    ConfigError
+        Naming the tag, its token and the dataset's.
+    """
+    wanted = getattr(dataset, "audio_locator", None)
+    if wanted is None:
+        return
+    for spec in specs:
+        if spec.encoding is None:
+            continue
+        tokenizer = spec.encoding.tokenizer
+        for leaf in spec.leaves:
+            tag = leaf.options.audio_locator_tag
+            found = None if tag is None or leaf.kind == "cut" else tokenizer.token_id(tag)
+            if found is not None and found != wanted:
+                raise ConfigError(
+                    f"the dataset {type(dataset).__name__} looks for audio at the token {wanted!r},"
+                    f" and audio_locator_tag {tag!r} is the token {found}",
+                    fix=f"Give it audio_locator={found}",
+                )
 
 
 def check_rates(dataset: Any, specs: Sequence[FetchSpec]) -> None:

@@ -93,6 +93,7 @@ def open_part(
     _check_lengths(blend)
     augmentation = Augmentation.from_options(options)
     packs = open_columns(blend, config)
+    _check_rows(blend, packs)
     for leaf, pack in zip(blend.leaves, packs, strict=True):
         ExtraLines(leaf.extra_fields).check(pack.num_rows)
     measured = tokenizer is not None and measures_tokens(options)
@@ -127,6 +128,17 @@ def open_part(
         spec,
         [pack.dropped for pack in packs],
     )
+
+
+def _check_rows(blend: Blend, packs: Sequence[LeafPack]) -> None:
+    """Refuse a leaf of which the index has left out all rows, and say why it did."""
+    for leaf, pack in zip(blend.leaves, packs, strict=True):
+        if pack.num_rows == 0 and pack.dropped:
+            why = ", ".join(f"{reason}: {count:,}" for reason, count in pack.dropped.items())
+            raise ConfigError(
+                f"no row of leaf {leaf.name} is left: {why}",
+                fix="Correct what leaves them out, or the entry of the blend",
+            )
 
 
 def _check_lengths(blend: Blend) -> None:

@@ -280,7 +280,9 @@ def _note_next_window(
 ) -> None:
     later: list[str] = []
     old_tokens = position.shape.tokens
-    if old_tokens is not None and shape.tokens not in (None, old_tokens):
+    running = position.chain[-1].batching
+    by_tokens = running.in_tokens or running.needs_tokens
+    if by_tokens and old_tokens is not None and shape.tokens not in (None, old_tokens):
         notes.append(
             "texts have other tokens than the running window was planned with (another tokenizer,"
             " prompt format, or length of audio): until the next window its batches are as large as"
