@@ -28,7 +28,7 @@ test: $(READY)
 # which cannot be had everywhere: the tests that need it are skipped.
 test-all: $(READY) $(PEER)/.with-playhead
 	PLAYHEAD_HYPOTHESIS=all $(BIN)/python -m pytest -n 2
-	$(PEER)/bin/python -m pytest -n 2 tests/fetch tests/formats tests/test_datasets.py
+	$(PEER)/bin/python -m pytest -n 2 tests/fetch tests/formats tests/datasets
 
 lint: $(READY)
 	$(BIN)/ruff check

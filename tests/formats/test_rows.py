@@ -109,5 +109,7 @@ def test_relative_paths_are_found_beside_the_manifest(tmp_path: Path, monkeypatc
 
 
 def test_an_unknown_type_is_named():
-    with pytest.raises(NotSupportedError, match=r"'paper'.*lhotse, .*nemo, nemo_sft_jsonl, nemo_tarred"):
+    with pytest.raises(
+        NotSupportedError, match=r"'paper'.*lhotse, .*nemo, nemo_sft_jsonl, nemo_tarred"
+    ):
         get_format("paper")
