@@ -28,8 +28,8 @@ class PackedSpeechLanguage:
     - ``input_ids``: int64 of shape (N,), the tokens of all samples, one after another;
     - ``cu_seqlens``: int32 of shape (B + 1,), where each sample begins, and the end;
     - ``position_ids``: int64 of shape (N,), the place of each token in its sample;
-    - ``loss_mask``: bool of shape (N,), True where a token is to be learnt;
-    - ``audio``: float32 of shape (M,), all audio, one stretch after another;
+    - ``loss_mask``: bool of shape (N,), True where a token is to be learnt, as in `SpeechLanguage`;
+    - ``audio``: float32 of shape (M,), from -1 to 1, all audio, one stretch after another;
     - ``audio_cu_seqlens``: int64 of shape (A + 1,), where each stretch begins, and the end;
     - ``audio_row``: int64 of shape (A,), the sample that each belongs to;
     - ``audio_at``: int64 of shape (A,), the place in ``input_ids`` of the token that stands for it;

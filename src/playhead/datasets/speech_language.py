@@ -24,13 +24,14 @@ class SpeechLanguage:
 
     Needs a tokenizer. A batch is a dict of
 
-    - ``input_ids``: int64 of shape (B, U), padded at the start, so that what is generated would
-      follow in the next column;
+    - ``input_ids``: int64 of shape (B, U), padded at the start (on the left), so that what is
+      generated would follow in the next column;
     - ``input_lens``: int64 of shape (B,), tokens without padding;
     - ``loss_mask``: bool of shape (B, U), True where a token is to be learnt: with a prompt format
-      in what the assistant says, without one everywhere; False in the padding;
+      in the assistant's turns as it writes them, headers included; without one everywhere, and of
+      a pair in its target; False in the padding;
     - ``audio``: float32 of shape (A, T), from -1 to 1, padded with zeros at the end: the audio of
-      cuts and of all spoken turns, sample after sample and turn after turn;
+      cuts and of all spoken turns, sample after sample and turn after turn; (0, 0) without any;
     - ``audio_lens``: int64 of shape (A,), samples;
     - ``audio_row``: int64 of shape (A,), the row of ``input_ids`` that each belongs to;
     - ``audio_at``: int64 of shape (A,), the column of the token that stands for it, where its
@@ -41,10 +42,11 @@ class SpeechLanguage:
     Parameters
     ----------
     audio_locator
-        The token of ``audio_locator_tag``, which has to be one token; None where conversations
-        have no audio, or the model finds its places by itself: then ``audio_at`` is -1 everywhere.
+        The token of ``audio_locator_tag``, which has to be one token; a loader refuses another at
+        its start. None where conversations have no audio, or the model finds its places by itself:
+        then ``audio_at`` is -1 everywhere.
     pad_id
-        What ``input_ids`` is padded with.
+        What ``input_ids`` is padded with, whatever that token means to the tokenizer.
     """
 
     modalities = frozenset({"audio", "text", "conversation"})
