@@ -140,7 +140,7 @@ def test_it_travels_to_workers_without_its_files(tmp_path):
     [
         (None, SourceNotFoundError, "does not exist"),
         ("folder", ConfigError, "is a folder"),
-        (gzip.compress(b"a\nb\n"), ConfigError, "is compressed"),
+        (gzip.compress(b"a\nb\n", mtime=0), ConfigError, "is compressed"),
         (b"a\n", ConfigError, "has 1 lines for 2 rows"),
         (b"", ConfigError, "has 0 lines for 2 rows"),
     ],

@@ -48,7 +48,7 @@ class Options:
     num_cuts_for_bins_estimate: int = 10000
     """How many cuts others read to estimate bins; here the columns are read instead."""
     bucket_duration_bins: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = None
-    """Inclusive upper edges of the length classes in seconds, ascending; or `[seconds, tokens]`."""
+    """Inclusive upper edges of the length classes (seconds, or tokens); or `[length, tokens]`."""
     bucket_buffer_size: int = 10000
     """Size of a buffer that does not exist here."""
     concurrent_bucketing: bool = True
@@ -104,11 +104,11 @@ class Options:
     max_tps: float | tuple[float, ...] | None = float("inf")
     """Most tokens a second of a sample that is kept; a list gives one per bucket."""
     min_tokens: float | None = None
-    """Fewest tokens of a text that is kept."""
+    """Fewest tokens of a text or conversation that is kept, inclusive."""
     max_tokens: float | None = None
-    """Most tokens of a text that is kept."""
+    """Most tokens of a text or conversation that is kept, inclusive."""
     measure_total_length: bool = True
-    """Count the answer's tokens into the length of a text."""
+    """Count all of a sample into its length in tokens; what stands before the answer if false."""
     min_tpt: float | None = -1.0
     """Least ratio of output to input tokens."""
     max_tpt: float | tuple[float, ...] | None = float("inf")

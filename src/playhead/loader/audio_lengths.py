@@ -43,14 +43,15 @@ def audio_tokens_of(
     """
     if options.audio_token_estimator is not None:
         return AudioTokens.of_estimator(options.audio_token_estimator, options.sample_rate)
-    given = [options, *(leaf.options for leaf in leaves)]
-    said = {
-        one.token_equivalent_duration for one in given if one.token_equivalent_duration is not None
-    }
+    given = [(options, "the section"), *((leaf.options, leaf.name) for leaf in leaves)]
+    said: dict[float, str] = {}
+    for one, name in given:
+        if one.token_equivalent_duration is not None:
+            said.setdefault(one.token_equivalent_duration, name)
     if len(said) > 1:
         raise ConfigError(
-            f"token_equivalent_duration is {' and '.join(f'{one:g}' for one in sorted(said))} in"
-            " parts of one blend",
+            "token_equivalent_duration is "
+            + " and ".join(f"{seconds:g} in {name}" for seconds, name in sorted(said.items())),
             fix="Set one for the whole section",
         )
     for seconds in said:

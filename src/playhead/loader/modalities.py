@@ -121,8 +121,16 @@ def check_locators(dataset: Any, specs: Sequence[FetchSpec]) -> None:
         tokenizer = spec.encoding.tokenizer
         for leaf in spec.leaves:
             tag = leaf.options.audio_locator_tag
-            found = None if tag is None or leaf.kind == "cut" else tokenizer.token_id(tag)
-            if found is not None and found != wanted:
+            if tag is None or leaf.kind != "conversation":
+                continue
+            found = tokenizer.token_id(tag)
+            if found is None:
+                raise ConfigError(
+                    f"the dataset {type(dataset).__name__} looks for audio at one token, and"
+                    f" audio_locator_tag {tag!r} is none of the tokenizer",
+                    fix="Use a tag that is a token of its own, or add it to the tokenizer",
+                )
+            if found != wanted:
                 raise ConfigError(
                     f"the dataset {type(dataset).__name__} looks for audio at the token {wanted!r},"
                     f" and audio_locator_tag {tag!r} is the token {found}",
