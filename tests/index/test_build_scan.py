@@ -190,7 +190,7 @@ def test_durations_are_measured_where_they_are_missing(tmp_path: Path):
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"audio_filepath": "none.wav"}, "header of none.wav cannot be read"),
+        ({"audio_filepath": "none.wav"}, "its audio none.wav does not exist"),
         ({"audio_filepath": "m.json"}, "m.json cannot be read"),
         ({"audio_filepath": "a.wav", "offset": 1.5}, "offset 1.5 s is behind the end"),
     ],

@@ -52,7 +52,7 @@ def test_a_section_or_an_entry_says_it(seconds: float):
 def test_two_entries_that_differ_are_refused():
     with pytest.raises(ConfigError, match=r"is 0\.08 in .* and 0\.1 in the cut"):
         rule(Options(), leaf(seconds=0.1), leaf("conversation", 0.08))
-    with pytest.raises(ConfigError, match=r"is 0\.08 and 0\.1 in parts of one blend"):
+    with pytest.raises(ConfigError, match=r"is 0\.08 in .* and 0\.1 in the cut"):
         rule(Options(token_equivalent_duration=0.08), leaf(seconds=0.1))
 
 

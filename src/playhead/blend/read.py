@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from playhead.blend.entry import CONCATENATED, Remarks
+from playhead.blend.entry import Remarks
 from playhead.blend.interpolation import plain
-from playhead.blend.leaf import Leaf, LeafOptions
+from playhead.blend.leaves import check_joined, is_stream, leaves_of
 from playhead.blend.mixture import Twig, spread
 from playhead.blend.section import Section, find_section
-from playhead.blend.transforms import TRANSFORMS
 from playhead.blend.tree import plant
-from playhead.blend.types import declared
-from playhead.blend.weights import temperatures, whole_weight
+from playhead.blend.weights import temperatures
 from playhead.blend.yaml_loader import refuse_circles
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.config import Options, Spot, read_options
 from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from playhead.blend.leaf import Kind
+    from playhead.blend.leaf import Leaf
 
 __all__ = ["Blend", "open_config", "read_blend", "read_section"]
 
-_LONGEST_KEY = 24
-_NAMING_LABELS = ("corpus", "language", "dataset", "subset", "split")
 _IN_MEMORY = "config"
 
 
@@ -121,7 +112,7 @@ def read_section(
     )
     twigs = list(spread(mixture, exponents))
     for twig, _ in twigs:
-        _check_joined(twig)
+        check_joined(twig)
     finite = _is_finite(options, found, [twig for twig, _ in twigs])
     if finite and any(share * len(twigs) != 1 for _, share in twigs):
         notes.append(
@@ -130,7 +121,7 @@ def read_section(
         )
         twigs = [(twig, share) for twig, share in twigs if share]
     return Blend(
-        leaves=_leaves(twigs, options),
+        leaves=leaves_of(twigs, options),
         options=options,
         section=found.name,
         finite=finite,
@@ -256,138 +247,6 @@ def _entries(options: Options, where: Spot, notes: list[str]) -> tuple[Any, tupl
     return entry, ()
 
 
-def _leaves(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple[Leaf, ...]:
-    keys = _keys([twig for twig, _ in twigs])
-    names = [_shown(twig) for twig, _ in twigs]
-    count = Counter(names)
-    return tuple(
-        Leaf(
-            key=key,
-            name=name if count[name] == 1 else _further(name, twig),
-            type=twig.type,
-            kind=_kind(twig),
-            weight=whole_weight(share),
-            paths=twig.source.paths,
-            options=_leaf_options(twig, options),
-            own=twig.own,
-            extra_fields=twig.extra_fields,
-            concatenation=twig.branch.concatenation,
-            transforms=twig.branch.transforms,
-            **_tags(twig),
-            labels=twig.branch.labels,
-        )
-        for (twig, share), key, name in zip(twigs, keys, names, strict=True)
-    )
-
-
-def _tags(twig: Twig) -> dict[str, Mapping[str, Any]]:
-    """The tags of a leaf; those of groups around it make no turns of conversations, as in NeMo."""
-    own, outer = twig.branch.tags, twig.branch.outer_tags
-    if _kind(twig) == "cut":
-        return {"tags": {**outer, **own}}
-    further = {name: value for name, value in outer.items() if name not in own}
-    return {"tags": own, "outer_tags": further}
-
-
-def _keys(twigs: Sequence[Twig]) -> list[str]:
-    seen: Counter[str] = Counter()
-    owners: dict[str, Twig] = {}
-    keys: list[str] = []
-    for twig in twigs:
-        if twig.name is None:
-            identity = _identity(twig)
-            seen[identity] += 1
-            key = identity if seen[identity] == 1 else f"{identity}-{seen[identity]}"
-        else:
-            key = _short(twig.name)
-        owner = owners.setdefault(key, twig)
-        if owner is not twig:
-            raise ConfigError(
-                f"the name {twig.name or owner.name!r} is taken by {owner.where}",
-                where=str(twig.where),
-                fix="Give each entry a name of its own: progress is kept under it",
-            )
-        keys.append(key)
-    return keys
-
-
-def _identity(twig: Twig) -> str:
-    """What its data are, and what is made of them: the same samples wherever they are declared."""
-    transforms = twig.branch.transforms
-    if not transforms:
-        return twig.source.identity
-    text = "/".join((twig.source.identity, *(transform.name for transform in transforms)))
-    return blake2b(text.encode(), digest_size=len(twig.source.identity) // 2).hexdigest()
-
-
-def _kind(twig: Twig) -> Kind:
-    """What its samples are: what is no stretch of audio passes transforms as it is."""
-    of_type = declared(twig.type)
-    kind = "cut" if of_type is None else of_type.kind
-    for transform in twig.branch.transforms:
-        kind = TRANSFORMS[transform.name].kind if kind == "cut" else kind
-    return kind
-
-
-def _check_joined(twig: Twig) -> None:
-    """Refuse to join what is no stretch of audio."""
-    if twig.branch.concatenation is not None and _kind(twig) != "cut":
-        made = "/".join((twig.type, *(transform.name for transform in twig.branch.transforms)))
-        raise ConfigError(
-            f"`{CONCATENATED}` joins audio, and rows of `{made}` are no stretches of it",
-            where=str(twig.where),
-            fix=f"Take the entry out of `{CONCATENATED}`",
-        )
-
-
-def _short(name: str) -> str:
-    if len(name.encode()) <= _LONGEST_KEY:
-        return name
-    return blake2b(name.encode(), digest_size=8).hexdigest()
-
-
-def _shown(twig: Twig) -> str:
-    labels = twig.branch.labels
-    called = "/".join(labels[key] for key in _NAMING_LABELS if key in labels)
-    return "/".join((*twig.branch.names, twig.name or called or twig.source.first))
-
-
-def _further(name: str, twig: Twig) -> str:
-    made = (transform.name for transform in twig.branch.transforms)
-    return " ".join((f"{name} ({twig.source.first})", *made))
-
-
-def _leaf_options(twig: Twig, section: Options) -> LeafOptions:
-    options = twig.branch.options
-    pack = options["index_pack"]
-    if pack is not None and not options["indexed"]:
-        raise ConfigError(
-            "`index_pack` is given and `indexed` is not true",
-            where=str(twig.where),
-            fix="Add `indexed: true`",
-        )
-    return LeafOptions(
-        text_field=options["text_field"],
-        lang_field=options["lang_field"],
-        indexed=options["indexed"],
-        indexes_root=options["indexes_root"],
-        index_pack=pack and str(Path(options["index_pack_root"] or ".").absolute() / pack),
-        input_sampling_rate=options["input_sampling_rate"],
-        channel_selector=options["channel_selector"],
-        audio_locator_tag=options["audio_locator_tag"],
-        token_equivalent_duration=options["token_equivalent_duration"],
-        # Files that are read row by row have no shards to take slices of.
-        slice_length=options["slice_length"] if _is_stream(twig) else None,
-        cache_bytes=section.cache_bytes,
-    )
-
-
-def _is_stream(twig: Twig) -> bool:
-    """Whether a source repeats even where it stands alone, as those that lie in tars do."""
-    kind = declared(twig.type)
-    return "tar" in twig.source.paths or (kind is not None and kind.is_stream)
-
-
 def _is_finite(options: Options, section: Section, twigs: Sequence[Twig]) -> bool:
     if options.force_finite or options.metadata_only or section.is_evaluation:
         return True
@@ -401,4 +260,4 @@ def _is_finite(options: Options, section: Section, twigs: Sequence[Twig]) -> boo
     if ending:
         return True
     alone = len(twigs) == 1 and not twigs[0].source.is_listed
-    return alone and not _is_stream(twigs[0])
+    return alone and not is_stream(twigs[0])
