@@ -16,11 +16,18 @@ from playhead.formats.conversation_audio import (
     refuse_archive_path,
 )
 from playhead.formats.conversation_prompts import prompts_of, with_context, with_system
-from playhead.formats.conversation_rows import conversation_custom, typed_row
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
 from playhead.formats.row_fields import language_of_row
-from playhead.formats.rows import CustomField, decode_block, decode_row, is_skipped, resolve_path
+from playhead.formats.rows import (
+    CustomField,
+    convert_row,
+    decode_block,
+    decode_row,
+    is_skipped,
+    other_fields,
+    resolve_path,
+)
 from playhead.formats.text_conversation_turns import role_of
 
 if TYPE_CHECKING:
@@ -100,7 +107,7 @@ class MultimodalConversation:
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
-        typed = typed_row(data, _Row)
+        typed = convert_row(_Row, data)
         folder = os.path.dirname(place.shard)  # noqa: PTH120 - it may be a URL
         waiting = iter(parts)
         turns: list[Turn] = []
@@ -121,7 +128,7 @@ class MultimodalConversation:
             place=place,
             kind="conversation",
             turns=tuple(with_system(prompts, with_context(prompts, turns))),
-            custom=conversation_custom(leaf, data),
+            custom=other_fields(leaf, data, ("conversations",)),
         )
 
 

@@ -13,9 +13,8 @@ from playhead.formats.base import BadRowError, SourcePair
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
 from playhead.formats.row_fields import language_of_row
-from playhead.formats.rows import decode_row
+from playhead.formats.rows import convert_row, decode_row
 from playhead.formats.txt_rows import (
-    convert_row,
     decode_text_rows,
     row_id,
     text_columns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -12,17 +12,26 @@ from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError
 from playhead.paths import scheme
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from playhead.blend.leaf import Leaf
+
 __all__ = [
     "CustomField",
     "CustomObject",
+    "convert_row",
     "decode_block",
     "decode_row",
     "is_skipped",
     "is_url",
+    "other_fields",
     "resolve_path",
 ]
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+
+_REINDEX: Final = "Index the file again if it has changed, else correct the row"
 
 
 class CustomObject(msgspec.Struct, gc=False):
@@ -101,6 +110,42 @@ def decode_row(row: bytes, place: object) -> dict[str, Any]:
             fix="Write one JSON object on each line",
         )
     return data
+
+
+def convert_row(row_type: type[Row], data: Mapping[str, Any]) -> Row:
+    """Make a typed row of one that is decoded, as `decode_block` does of its bytes.
+
+    Raises
+    ------
+    BadRowError
+        If a field has the wrong type.
+    """
+    try:
+        return msgspec.convert(data, row_type)
+    except msgspec.ValidationError as error:
+        raise BadRowError(f"the row is not what it should be: {error}", fix=_REINDEX) from None
+
+
+def other_fields(leaf: Leaf, data: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
+    """Return what else a row says: its other fields, those of its `custom` object, the leaf's tags.
+
+    Parameters
+    ----------
+    leaf
+        The source.
+    data
+        The row.
+    taken
+        Fields that the sample holds elsewhere, which are left out.
+    """
+    left_out = {"_skipme", "id", *taken}
+    fields = {name: value for name, value in data.items() if name not in left_out}
+    if isinstance(fields.get("custom"), dict):
+        fields.update(fields.pop("custom"))
+        fields.pop("_skipme", None)
+    elif fields.get("custom", 0) is None:
+        del fields["custom"]
+    return {**fields, **leaf.tags}
 
 
 def is_skipped(top: object, custom: CustomField) -> bool:

@@ -9,15 +9,13 @@ import msgspec
 from playhead.formats.base import BadRowError, SourcePair
 from playhead.formats.example import Example
 from playhead.formats.registry import register
-from playhead.formats.rows import decode_row
+from playhead.formats.rows import convert_row, decode_row, other_fields
 from playhead.formats.text_conversation_turns import role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
     chat_columns,
-    convert_row,
     decode_text_rows,
     language_of,
-    other_fields,
     row_id,
     text_files,
 )

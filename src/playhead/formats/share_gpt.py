@@ -17,11 +17,10 @@ from playhead.formats.conversation_audio import (
     refuse_archive_path,
 )
 from playhead.formats.conversation_prompts import prompts_of, with_system
-from playhead.formats.conversation_rows import conversation_custom, typed_row
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
 from playhead.formats.row_fields import language_of_row
-from playhead.formats.rows import decode_row
+from playhead.formats.rows import convert_row, decode_row, other_fields
 from playhead.formats.share_gpt_exclusions import excluded_lines, lines_of_manifests
 from playhead.formats.share_gpt_paths import audio_paths
 from playhead.formats.share_gpt_rows import (
@@ -123,7 +122,7 @@ class ShareGpt:
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
-        typed = typed_row(data, ShareGptRow)
+        typed = convert_row(ShareGptRow, data)
         paths = audio_paths(leaf)
         folder = os.path.dirname(place.shard)  # noqa: PTH120 - it may be a URL
         waiting = iter(parts)
@@ -145,7 +144,7 @@ class ShareGpt:
             place=place,
             kind="conversation",
             turns=tuple(with_system(prompts_of(leaf), turns)),
-            custom=conversation_custom(leaf, data),
+            custom=other_fields(leaf, data, ("conversations",)),
         )
 
 

@@ -9,11 +9,10 @@ from playhead.errors import ConfigError
 from playhead.formats.base import SourcePair
 from playhead.formats.conversation_audio import audio_turn, conversation_columns
 from playhead.formats.conversation_prompts import prompts_of, with_system
-from playhead.formats.conversation_rows import conversation_custom, typed_row
 from playhead.formats.example import Example, Turn
 from playhead.formats.registry import register
 from playhead.formats.row_fields import language_of_row
-from playhead.formats.rows import decode_row
+from playhead.formats.rows import convert_row, decode_row, other_fields
 from playhead.formats.share_gpt_rows import (
     ShareGptRow,
     kept_rows,
@@ -100,7 +99,7 @@ class ShareGptWebdataset:
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:
         """Make the sample of one row; `Format.example`."""
         data = decode_row(row, place)
-        typed = typed_row(data, ShareGptRow)
+        typed = convert_row(ShareGptRow, data)
         own = _id(leaf, place) if typed.id is None else str(typed.id)
         pieces = pieces_of(typed, placeholder_pattern(leaf), is_beside_audio=True)
         waiting = iter(parts)
@@ -118,7 +117,7 @@ class ShareGptWebdataset:
             place=place,
             kind="conversation",
             turns=tuple(with_system(prompts_of(leaf), turns)),
-            custom=conversation_custom(leaf, data),
+            custom=other_fields(leaf, data, ("conversations",)),
         )
 
 

@@ -13,14 +13,12 @@ from playhead.formats.base import BadRowError, Sample, SourcePair
 from playhead.formats.example import Example
 from playhead.formats.registry import register
 from playhead.formats.row_fields import language_of_row
-from playhead.formats.rows import decode_row
+from playhead.formats.rows import convert_row, decode_row, other_fields
 from playhead.formats.text_conversation_turns import role_of, turns_from
 from playhead.formats.txt_rows import (
     TextRow,
     chat_columns,
-    convert_row,
     decode_text_rows,
-    other_fields,
     row_id,
 )
 

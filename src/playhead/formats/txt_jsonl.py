@@ -13,12 +13,11 @@ from playhead.formats.base import BadRowError, SourcePair
 from playhead.formats.example import Example
 from playhead.formats.registry import register
 from playhead.formats.row_fields import text_of
-from playhead.formats.rows import decode_row
+from playhead.formats.rows import decode_row, other_fields
 from playhead.formats.txt_rows import (
     TextRow,
     decode_text_rows,
     language_of,
-    other_fields,
     row_id,
     skipped_rows,
     text_columns,

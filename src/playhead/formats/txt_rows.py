@@ -14,7 +14,7 @@ from playhead.formats.base import BadRowError, RowColumns
 from playhead.formats.rows import CustomField, decode_block, is_skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from playhead.blend.leaf import Leaf
     from playhead.formats.example import Place
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "TextRow",
     "chat_columns",
-    "convert_row",
     "decode_text_rows",
     "language_of",
-    "other_fields",
     "row_id",
     "skipped_rows",
     "text_columns",
@@ -33,7 +31,6 @@ __all__ = [
     "utf8",
 ]
 
-_REINDEX = "Index the file again if it has changed, else correct the row"
 _COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 
@@ -116,20 +113,6 @@ def decode_text_rows(
             fix="Write the whole character where half of one is escaped",
         ) from None
     return rows
-
-
-def convert_row(row_type: type[Row], data: Mapping[str, Any]) -> Row:
-    """Make a typed row of one that is decoded, as `decode_text_rows` does of its bytes.
-
-    Raises
-    ------
-    BadRowError
-        If a field has the wrong type.
-    """
-    try:
-        return msgspec.convert(data, row_type)
-    except msgspec.ValidationError as error:
-        raise BadRowError(f"the row is not what it should be: {error}", fix=_REINDEX) from None
 
 
 def utf8(data: bytes) -> str:
@@ -226,23 +209,3 @@ def row_id(place: Place, own: object = None, *, digits: int = 1) -> str:
     if name.endswith(_COMPRESSED):
         name = name.rpartition(".")[0]
     return f"{name.rpartition('.')[0] or name}-{place.row:0{digits}d}"
-
-
-def other_fields(leaf: Leaf, data: Mapping[str, Any], taken: Collection[str]) -> dict[str, Any]:
-    """What a row says besides its text: its fields, those of its `custom` object, the leaf's tags.
-
-    Parameters
-    ----------
-    leaf
-        The source.
-    data
-        The row.
-    taken
-        Fields that the sample holds elsewhere, which are left out.
-    """
-    left_out = {"_skipme", "id", *taken}
-    fields = {name: value for name, value in data.items() if name not in left_out}
-    if isinstance(fields.get("custom"), dict):
-        fields.update(fields.pop("custom"))
-        fields.pop("_skipme", None)
-    return {**fields, **leaf.tags}
