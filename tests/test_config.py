@@ -305,6 +305,19 @@ def test_nothing_of_nemos_is_refused():
             "batch_duration: no effect with use_multimodal_sampling",
         ),
         ({"max_tpt": [1, 2]}, "max_tpt is a list, which has no effect without bucket_batch_size"),
+        (
+            {"audio_token_estimator": {"x": 1}, "measure_total_length": False},
+            "audio_token_estimator and measure_total_length: no effect as nothing is measured in",
+        ),
+        (
+            {
+                "use_multimodal_sampling": True,
+                "use_packed_sequence_sampling": True,
+                "batch_tokens": 9,
+                "num_buckets": 3,
+            },
+            "num_buckets: no effect with use_packed_sequence_sampling",
+        ),
     ],
 )
 def test_lengths_that_count_for_nothing_are_said(section, said):

@@ -161,7 +161,8 @@ def test_context_and_system_prompt_of_tags(tmp_path):
     }
     tags |= {"override_system_prompt": True}
     config = token_section(conversations(tmp_path, rows, tags=tags))
-    assert all(one["turns"][0]["value"] == "listen" for one in told(config, Words()))
+    first = [one["turns"][0]["value"] for one in told(config, Words())]
+    assert first == ["listen"] * len(rows)
 
 
 def share(folder, *rows: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -281,6 +282,7 @@ def test_what_two_speakers_say_becomes_turns(talk):
     assert len(found) == 10
     for one in found:
         roles = [turn["role"] for turn in one["turns"]]
+        assert roles
         assert roles == ["user", "assistant"] * (len(roles) // 2)
         assert all("<|" not in (turn.get("value") or turn["text"]) for turn in one["turns"])
         assert all(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import pytest
 
 import playhead
+from support.steps import steps
 from support.talk_cuts import FORMS
 from support.told import Told, token_section
 
@@ -26,36 +26,19 @@ def config_of(*entries: dict[str, Any], **options: Any) -> dict[str, Any]:
     return token_section(*asked, **{**endless, "micro_batches_per_step": G, **options})
 
 
-def steps(config: dict[str, Any], model: str, count: int, *, world: int, workers=0, state=None):
-    """The batches of some steps by (step, slot), whatever ranks there are; and the state then."""
-    found, states = {}, []
-    for rank in range(world):
-        loader = playhead.dataloader(
-            config,
-            dataset=Told(),
-            tokenizer=model,
-            rank=rank,
-            world_size=world,
-            num_workers=workers,
-            info=True,
-        )
-        if state is not None:
-            loader.load_state_dict(state)
-        for batch in islice(loader, count * G // world):
-            info = batch["playhead"]
-            found[info.step, info.slot] = batch["digests"]
-        states.append(loader.state_dict())
-    assert all(each == states[0] for each in states)
-    return found, json.loads(json.dumps(states[0]))
+def talked(config: dict[str, Any], model: str, count: int, **more: Any):
+    """Digests of the samples of some steps, and the state then; see `support.steps`."""
+    said = itemgetter("digests")
+    return steps(config, count, told=said, dataset=Told(), tokenizer=model, **more)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_stopped_and_gone_on_with_other_ranks_and_workers(talk, model, form):
     config = config_of(talk[form], talk[form])
-    whole, _ = steps(config, model, 6, world=4)
-    first, state = steps(config, model, 2, world=2)
-    second, state = steps(config, model, 3, world=1, workers=2, state=state)
-    third, _ = steps(config, model, 1, world=4, state=state)
+    whole, _ = talked(config, model, 6, world=4)
+    first, state = talked(config, model, 2, world=2)
+    second, state = talked(config, model, 3, world=1, workers=2, state=state)
+    third, _ = talked(config, model, 1, world=4, state=state)
     assert first | second | third == whole
     assert len(whole) == 6 * G
 
@@ -63,10 +46,10 @@ def test_stopped_and_gone_on_with_other_ranks_and_workers(talk, model, form):
 def test_a_blend_of_everything_goes_on(talk, model):
     mixed = [{**entry, "weight": 1 + n % 3} for n, entry in enumerate(talk.values())]
     config = config_of(*mixed, batch_tokens=2000)
-    whole, _ = steps(config, model, 8, world=2, workers=2)
-    first, state = steps(config, model, 3, world=1)
-    second, state = steps(config, model, 4, world=4, state=state)
-    third, _ = steps(config, model, 1, world=2, workers=2, state=state)
+    whole, _ = talked(config, model, 8, world=2, workers=2)
+    first, state = talked(config, model, 3, world=1)
+    second, state = talked(config, model, 4, world=4, state=state)
+    third, _ = talked(config, model, 1, world=2, workers=2, state=state)
     assert first | second | third == whole
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
-import json
 from itertools import islice
 
 import pyarrow as pa
@@ -15,6 +13,7 @@ import soundfile as sf
 
 import playhead
 from playhead.fetch import pad_waveforms
+from support.steps import heard, steps
 
 FORMS = [
     "cuts",
@@ -88,30 +87,14 @@ def augmented(varied) -> dict:
     }
 
 
-def steps(config: dict, count: int, *, world: int, workers: int = 0, state=None):
-    """The batches of some steps by (step, slot), whatever ranks there are; and the state then."""
-    found, states = {}, []
-    for rank in range(world):
-        loader = playhead.dataloader(config, rank=rank, world_size=world, num_workers=workers)
-        if state is not None:
-            loader.load_state_dict(state)
-        for batch in islice(loader, count * G // world):
-            info = batch["playhead"]
-            audio = hashlib.sha256(batch["audio"].numpy().tobytes()).hexdigest()
-            found[info.step, info.slot] = (batch["ids"], batch["texts"], audio)
-        states.append(loader.state_dict())
-    assert all(each == states[0] for each in states)
-    return found, json.loads(json.dumps(states[0]))
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_stopped_and_gone_on_with_other_ranks_and_workers(entries, form):
     # Twice, for what ends where it stands alone.
     config = {**PLAIN, "input_cfg": entries[form] * 2}
-    whole, _ = steps(config, 6, world=4)
-    first, state = steps(config, 2, world=2)
-    second, state = steps(config, 3, world=1, workers=2, state=state)
-    third, _ = steps(config, 1, world=4, state=state)
+    whole, _ = steps(config, 6, world=4, told=heard)
+    first, state = steps(config, 2, world=2, told=heard)
+    second, state = steps(config, 3, world=1, workers=2, state=state, told=heard)
+    third, _ = steps(config, 1, world=4, state=state, told=heard)
     assert first | second | third == whole
     assert len(whole) == 6 * G
 
@@ -119,10 +102,10 @@ def test_stopped_and_gone_on_with_other_ranks_and_workers(entries, form):
 @pytest.mark.parametrize("form", ["blend", "aggregate"])
 def test_the_same_with_everything_switched_on(entries, varied, form):
     config = {**PLAIN, "input_cfg": entries[form], **augmented(varied)}
-    whole, _ = steps(config, 4, world=2)
-    first, state = steps(config, 1, world=4)
-    second, state = steps(config, 2, world=1, workers=2, state=state)
-    third, _ = steps(config, 1, world=2, state=state)
+    whole, _ = steps(config, 4, world=2, told=heard)
+    first, state = steps(config, 1, world=4, told=heard)
+    second, state = steps(config, 2, world=1, workers=2, state=state, told=heard)
+    third, _ = steps(config, 1, world=2, state=state, told=heard)
     assert first | second | third == whole
     # And a sample sounds the same in another batch: other limits, the same window.
     sounds = single_samples(config)

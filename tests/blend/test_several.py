@@ -56,6 +56,11 @@ def test_a_config_of_one_blend_is_one_part():
     assert [leaf.name for leaf in blends.parts[""].leaves] == ["/data/a.json"]
 
 
+def test_parts_that_the_config_does_not_mark_are_none():
+    with pytest.raises(ConfigError, match=r"has no parts that it marks.*multi_config: true"):
+        read_blends(AUDIO, overrides={"multi_config": True, "sampler_fusion": "zip"})
+
+
 def test_a_section_of_a_training_config(tmp_path):
     valid = {**TOP, "shuffle": False, "clean": AUDIO, "noisy": TEXT}
     whole = {"name": "x", "model": {"train_ds": config(), "validation_ds": valid, "n": 1}}

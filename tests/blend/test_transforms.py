@@ -13,32 +13,15 @@ from playhead.blend import read_blend
 from playhead.errors import ConfigError, NotSupportedError
 from support.talk import section
 from support.talk_cuts import FORMS
+from support.told import Samples, ids_of_pass
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from playhead.formats import Example
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path / "cache"))
-
-
-class Seen:
-    """The samples themselves."""
-
-    reads_audio = False
-
-    def collate(
-        self, examples: list[Example], *, sample_rate: int | None, sample_keys: Any
-    ) -> dict[str, Any]:
-        return {"samples": examples, "ids": [one.id for one in examples]}
-
-
-def ids(config: dict[str, Any], tokens: Any = None, **options: Any) -> list[str]:
-    loader = playhead.dataloader(config, dataset=Seen(), tokenizer=tokens, **options)
-    return [name for batch in loader for name in batch["ids"]]
 
 
 def dialogues(folder: Path) -> dict[str, dict[str, Any]]:
@@ -88,7 +71,7 @@ def test_progress_survives_another_order_and_what_is_added(tmp_path: Path):
 
     def loader(*names: str, state: Any = None) -> Any:
         config = section(*(made[name] for name in names), **options)
-        found = playhead.dataloader(config, dataset=Seen(), rank=0, world_size=1)
+        found = playhead.dataloader(config, dataset=Samples(), rank=0, world_size=1)
         if state is not None:
             found.load_state_dict(state)
         return found
@@ -107,10 +90,10 @@ def test_progress_survives_another_order_and_what_is_added(tmp_path: Path):
 
 def test_other_options_of_a_transform_are_another_index(tmp_path: Path):
     made = dialogues(tmp_path)["turns"]
-    assert len(ids(section(made))) == 10
+    assert len(ids_of_pass(section(made))) == 10
     roles = ["assistant", "Assistant", "agent", "Agent", "narrator"]
-    assert len(ids(section({**made, "output_roles": roles}))) == 11
-    assert len(ids(section(made))) == 10
+    assert len(ids_of_pass(section({**made, "output_roles": roles}))) == 11
+    assert len(ids_of_pass(section(made))) == 10
 
 
 # What lhotse_concat joins -------------------------------------------------------------------

@@ -59,6 +59,13 @@ def collate(dataset, examples):
     )
 
 
+@pytest.mark.parametrize("dataset", [SpeechLanguage(), PackedSpeechLanguage()])
+def test_ids_are_whole_numbers_even_where_there_are_none(dataset):
+    nothing = Example(id="a", text="", language=None, audio=None, place=PLACE, kind="text")
+    nothing.tokens = {"tokens": []}
+    assert collate(dataset, [nothing])["input_ids"].dtype == torch.int64
+
+
 def heard(seconds, seed):
     return torch.from_numpy(tone(seconds, seed=seed)[:, 0] / 32768).float()
 

@@ -14,25 +14,18 @@ import playhead
 from playhead.audio_tokens import AudioTokens
 from playhead.datasets import SpeechLanguage
 from playhead.tokens.tokenizer import load_tokenizer
-from support.corpus import nemo_corpus
 from support.talk import (
     SECONDS_PER_TOKEN,
-    conversations_tars,
-    conversations_text,
     section,
     tokenizer,
-    txt,
-    txt_jsonl,
-    txt_pair_questions,
 )
-from support.told import token_section
+from support.told import Samples, one_of_each, token_section
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.formats import Example
 
-SECONDS = [0.4, 0.6, 0.8, 1.0, 0.5, 0.7]
 ESTIMATOR = {
     "preprocessor": {"n_fft": 512, "hop_length": 160, "stft_pad_amount": 256},
     "subsampling": {"kernel_size": 3, "stride": 2, "padding": 1, "repeat": 3},
@@ -51,27 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    manifest = nemo_corpus(tmp_path_factory.mktemp("cuts"), SECONDS)
-    tags = {"context": "what is said"}
-    return {
-        "speech": {"type": "nemo", "manifest_filepath": str(manifest), "tags": tags},
-        "talk": conversations_tars(tmp_path_factory.mktemp("talk")),
-        "written": conversations_text(tmp_path_factory.mktemp("written")),
-        "text": txt(tmp_path_factory.mktemp("text")),
-        "rows": txt_jsonl(tmp_path_factory.mktemp("rows")),
-        "pairs": txt_pair_questions(tmp_path_factory.mktemp("pairs")),
-    }
-
-
-class Seen:
-    """The samples themselves."""
-
-    reads_audio = False
-
-    def collate(
-        self, examples: list[Example], *, sample_rate: int | None, sample_keys: Any
-    ) -> dict[str, Any]:
-        return {"samples": examples, "ids": [one.id for one in examples]}
+    return one_of_each(tmp_path_factory.mktemp)
 
 
 # Windows of texts ---------------------------------------------------------------------------------
@@ -93,9 +66,9 @@ def test_every_token_of_every_text_is_in_one_window(
     config = section(corpus[name], prompt_format=prompt, **options)
     whole = section(corpus[name], prompt_format=None, batch_size=50)
     encode = load_tokenizer(model).encode
-    (texts,) = playhead.dataloader(whole, dataset=Seen())
+    (texts,) = playhead.dataloader(whole, dataset=Samples())
     expected = {one.id: list(encode(one.text, one.language)) for one in texts["samples"]}
-    loader = playhead.dataloader(config, dataset=Seen(), tokenizer=model)
+    loader = playhead.dataloader(config, dataset=Samples(), tokenizer=model)
     found: dict[str, dict[int, list[int]]] = defaultdict(dict)
     for batch in loader:
         lengths = [len(_tokens(one)) for one in batch["samples"]]
@@ -130,7 +103,7 @@ def test_windows_go_on_where_they_stopped(corpus: dict[str, dict[str, Any]], mod
     config = token_section(corpus["text"], corpus["rows"], shuffle=True, **options)
 
     def loader() -> Any:
-        return playhead.dataloader(config, dataset=Seen(), tokenizer=model, rank=0, world_size=1)
+        return playhead.dataloader(config, dataset=Samples(), tokenizer=model, rank=0, world_size=1)
 
     every = [batch["ids"] for batch in loader()]
     for stop in (1, 4, len(every) - 1):

@@ -119,6 +119,12 @@ def test_tarred_rows_name_members():
     assert got.tar.tolist() == [0, 0]
 
 
+def test_the_member_of_a_row_that_only_python_reads():
+    """What the index accepts, a batch does too."""
+    for row_ in (b'{"audio_filepath": "t-sub1.wav", "score": NaN}', b'{"audio_filepath": "t.wav"}'):
+        assert Nemo().member(row_) == "t.wav"
+
+
 def test_shard_id_chooses_the_tar():
     got = columns(row(shard_id=3), row(shard_id=7), row(_skipme=1, shard_id=99), pair=ROUTED)
     assert got.tar.tolist() == [1, 0]

@@ -153,3 +153,15 @@ def test_catalogs_of_another_format(tmp_path: Path, more: dict[str, Any]):
     catalog(tmp_path, "a.tar", **more)
     with pytest.raises(ConfigError, match=f"(?i)the catalog has .*{next(iter(more.values()))}"):
         found(tmp_path)
+
+
+@pytest.mark.parametrize("which", ["wids", "split", "catalog"])
+def test_a_list_that_cannot_be_read_is_named(tmp_path, monkeypatch, which):
+    {"wids": wids, "split": lambda folder: split(folder, ""), "catalog": catalog}[which](tmp_path)
+
+    def refused(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refused)
+    with pytest.raises(ConfigError, match=r"cannot be read: Permission denied.*Give the right"):
+        found(tmp_path)

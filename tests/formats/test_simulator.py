@@ -547,4 +547,5 @@ def test_changed_rows_are_other_mixtures(manifest, tmp_path):
     before = rows(leaf)
     write_jsonl(tmp_path / "m.json", [{**row, "duration": 1.5} for row in GOOD])
     after = rows(leaf)
+    assert len(before) == 5
     assert all(after[number] != row for number, row in before.items())

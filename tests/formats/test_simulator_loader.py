@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ import playhead
 from playhead.datasets import Ids
 from playhead.formats.simulator import MultiSpeakerSimulator
 from support.simulated import TYPE, conversations, voices
+from support.steps import heard, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,41 +50,25 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str
 PLAIN = {"batch_duration": 12, "shuffle": True, "seed": 5, "micro_batches_per_step": G}
 
 
-def steps(config: dict, count: int, *, world: int, workers: int = 0, state: Any = None):
-    """The batches of some steps by (step, slot), whatever ranks there are; and the state then."""
-    found, states = {}, []
-    for rank in range(world):
-        loader = playhead.dataloader(config, rank=rank, world_size=world, num_workers=workers)
-        if state is not None:
-            loader.load_state_dict(state)
-        for batch in islice(loader, count * G // world):
-            info = batch["playhead"]
-            audio = hashlib.sha256(batch["audio"].numpy().tobytes()).hexdigest()
-            found[info.step, info.slot] = (batch["ids"], batch["texts"], audio)
-        states.append(loader.state_dict())
-    assert all(each == states[0] for each in states)
-    return found, json.loads(json.dumps(states[0]))
-
-
 @pytest.mark.parametrize("form", ["lsmix", "mixture_loader", "blend"])
 def test_stopped_and_gone_on_with_other_ranks_and_workers(entries, form):
     weighted = [{"weight": 1, **entry} for entry in entries[form]]
     config = {**PLAIN, "input_cfg": weighted}
-    whole, _ = steps(config, 6, world=4)
-    first, state = steps(config, 2, world=2)
-    second, state = steps(config, 3, world=1, workers=2, state=state)
-    third, _ = steps(config, 1, world=4, state=state)
+    whole, _ = steps(config, 6, world=4, told=heard)
+    first, state = steps(config, 2, world=2, told=heard)
+    second, state = steps(config, 3, world=1, workers=2, state=state, told=heard)
+    third, _ = steps(config, 1, world=4, state=state, told=heard)
     assert first | second | third == whole
     assert len(whole) == 6 * G
 
 
 def test_ranks_need_not_be_named_alike(entries):
     config = {**PLAIN, "input_cfg": entries["lsmix"]}
-    whole, _ = steps(config, 2, world=2)
+    whole, _ = steps(config, 2, world=2, told=heard)
     for rank in range(2):
         (entry,) = entries["lsmix"]
         named = {**entry, "global_rank": rank, "world_size": 2}
-        other, _ = steps({**PLAIN, "input_cfg": [named]}, 2, world=2)
+        other, _ = steps({**PLAIN, "input_cfg": [named]}, 2, world=2, told=heard)
         assert other == whole
 
 

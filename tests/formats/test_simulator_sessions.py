@@ -186,6 +186,21 @@ def test_a_transcript_that_cannot_be_used_is_named(tmp_path, seglst, said):
         open_one(loader_leaf(path), tmp_path / "packs")
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"seglst_filepath": "a\x00b"}, "Line 1: .*cannot be opened"),
+        ({"duration": 1e300, "sampling_rate": 8000}, "Line 1: the duration is 1e[+]300 seconds"),
+        ({"duration": -5, "sampling_rate": 8000}, "Line 1: the duration is -5"),
+    ],
+)
+def test_a_row_with_what_nothing_can_be_is_named(tmp_path, more, said):
+    path = conversations(tmp_path, TALKS[:1])
+    write_jsonl(path, [{**json.loads(path.read_text()), **more}])
+    with pytest.raises(ManifestError, match=said):
+        open_one(loader_leaf(path), tmp_path / "packs")
+
+
 @pytest.mark.parametrize("name", ["audio_filepath", "seglst_filepath", "session_id"])
 def test_a_row_that_lacks_something_is_named(tmp_path, name):
     path = conversations(tmp_path, TALKS[:1])

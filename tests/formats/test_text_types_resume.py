@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import example, given, settings
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import playhead
 from playhead.formats import turns_of
 from support.corpus import write_tar
+from support.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,18 +93,9 @@ def config_of(folder: Path, corpora: dict[str, list[str]], **options: Any) -> di
     return {"input_cfg": entries, "indexes_root": str(folder / "index"), **plain, **options}
 
 
-def steps(config: dict, count: int, world: int, state: Any = None) -> tuple[dict, Any]:
-    """The batches of some steps by (step, slot), whatever ranks there are; and the state then."""
-    found, states = {}, []
-    for rank in range(world):
-        loader = playhead.dataloader(config, dataset=Said(), rank=rank, world_size=world, info=True)
-        if state is not None:
-            loader.load_state_dict(state)
-        for batch in islice(loader, count * G // world):
-            found[batch["playhead"].step, batch["playhead"].slot] = batch["said"]
-        states.append(loader.state_dict())
-    assert all(each == states[0] for each in states)
-    return found, json.loads(json.dumps(states[0]))
+def texts(config: dict[str, Any], count: int, world: int, state: Any = None) -> tuple[dict, Any]:
+    """What the samples of some steps say, and the state then; see `support.steps`."""
+    return steps(config, count, world=world, told=itemgetter("said"), state=state, dataset=Said())
 
 
 row_kinds = st.lists(st.sampled_from(["row", "row", "row", BLANK, SKIPPED]), max_size=8).map(
@@ -123,10 +115,10 @@ corpora_of = st.dictionaries(st.sampled_from(TYPES), row_kinds, min_size=1)
 )
 def test_stopped_anywhere_and_gone_on(tmp_path_factory: pytest.TempPathFactory, corpora, stops):
     config = config_of(tmp_path_factory.mktemp("stop"), corpora)
-    whole, _ = steps(config, sum(count for count, _ in stops), 1)
+    whole, _ = texts(config, sum(count for count, _ in stops), 1)
     pieces, state = {}, None
     for count, world in stops:
-        found, state = steps(config, count, world, state)
+        found, state = texts(config, count, world, state)
         pieces |= found
     assert pieces == whole
     assert len(whole) == G * sum(count for count, _ in stops)

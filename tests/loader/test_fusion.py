@@ -480,6 +480,8 @@ ONE = {"a": "state"}
         ({"step": "3"}, "numbers are none"),
         ({"begin": 99}, "numbers are none"),
         ({"more": 1}, "it has more"),
+        ({"step": 1 << 70}, "numbers are none"),
+        ({"parts": {1: {}, "a": {}}}, "parts have no names"),
     ],
 )
 def test_damaged_states_are_refused(change, said):

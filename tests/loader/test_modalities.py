@@ -51,6 +51,12 @@ def test_what_datasets_take(dataset, taken):
     assert modalities_of(dataset) == taken
 
 
+@pytest.mark.parametrize("declared", [True, 3, [["audio"]], [1]])
+def test_modalities_that_are_no_set_of_names_are_refused(declared):
+    with pytest.raises(ConfigError, match=r"Of declares the modalities .*conversation"):
+        modalities_of(Of(declared))
+
+
 def test_an_unknown_modality_is_refused():
     with pytest.raises(ConfigError, match=r"Of declares the modalities 'video'.*conversation"):
         modalities_of(Of({"audio", "video"}))

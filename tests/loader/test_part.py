@@ -20,23 +20,26 @@ from playhead.tokens.tokenizer import load_tokenizer
 from support.corpus import nemo_corpus, wav_bytes, write_jsonl
 from support.talk import (
     SECONDS_PER_TOKEN,
-    conversations_tars,
-    conversations_text,
     section,
     tokenizer,
-    txt,
-    txt_jsonl,
-    txt_pair_questions,
 )
-from support.told import Words, conversations, said, spoken, token_section
+from support.told import (
+    SPEECH_SECONDS,
+    Samples,
+    Words,
+    conversations,
+    ids_of_pass,
+    one_of_each,
+    said,
+    spoken,
+    token_section,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.blend.leaf import Leaf
     from playhead.formats import Part, Place
-
-SECONDS = [0.4, 0.6, 0.8, 1.0, 0.5, 0.7]
 
 
 @pytest.fixture(autouse=True)
@@ -51,32 +54,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    manifest = nemo_corpus(tmp_path_factory.mktemp("cuts"), SECONDS)
-    tags = {"context": "what is said"}
-    return {
-        "speech": {"type": "nemo", "manifest_filepath": str(manifest), "tags": tags},
-        "talk": conversations_tars(tmp_path_factory.mktemp("talk")),
-        "written": conversations_text(tmp_path_factory.mktemp("written")),
-        "text": txt(tmp_path_factory.mktemp("text")),
-        "rows": txt_jsonl(tmp_path_factory.mktemp("rows")),
-        "pairs": txt_pair_questions(tmp_path_factory.mktemp("pairs")),
-    }
-
-
-class Seen:
-    """The samples themselves."""
-
-    reads_audio = False
-
-    def collate(
-        self, examples: list[Example], *, sample_rate: int | None, sample_keys: Any
-    ) -> dict[str, Any]:
-        return {"samples": examples, "ids": [one.id for one in examples]}
-
-
-def ids(config: dict[str, Any], tokens: Any = None, **options: Any) -> list[str]:
-    loader = playhead.dataloader(config, dataset=Seen(), tokenizer=tokens, **options)
-    return [name for batch in loader for name in batch["ids"]]
+    return one_of_each(tmp_path_factory.mktemp)
 
 
 # What is refused ----------------------------------------------------------------------------------
@@ -95,7 +73,7 @@ def test_texts_are_not_measured_in_seconds(
 ):
     option = "batch_duration" if "batch_duration" in options else "bucket_duration_bins"
     with pytest.raises(ConfigError, match=f"(?i){option} measures .*{corpus[name]['type']}.*text"):
-        ids(section(corpus["speech"], corpus[name], **options))
+        ids_of_pass(section(corpus["speech"], corpus[name], **options))
 
 
 @pytest.mark.parametrize("limits", [{"max_tokens": 30}, {"use_multimodal_sampling": True}])
@@ -103,20 +81,20 @@ def test_what_is_measured_in_tokens_needs_a_tokenizer(
     corpus: dict[str, dict[str, Any]], limits: dict[str, Any]
 ):
     with pytest.raises(ConfigError, match=r"(?i)samples are measured in tokens and there is no"):
-        ids(section(corpus["text"], **limits))
+        ids_of_pass(section(corpus["text"], **limits))
     with pytest.raises(ConfigError, match="measured in tokens and pretokenize is false"):
-        ids(section(corpus["text"], **limits, pretokenize=False), Words())
+        ids_of_pass(section(corpus["text"], **limits, pretokenize=False), Words())
 
 
 def test_seconds_of_a_token_are_needed_where_there_is_audio(corpus: dict[str, dict[str, Any]]):
     silent = {"token_equivalent_duration": None}
     for name in ("speech", "talk"):
         with pytest.raises(ConfigError, match=r"(?i)has audio, and nothing says how many tokens"):
-            ids(token_section(corpus[name], **silent), Words())
+            ids_of_pass(token_section(corpus[name], **silent), Words())
         entry = {**corpus[name], "token_equivalent_duration": 0.1}
-        assert ids(token_section(entry, corpus["text"], **silent), Words())
+        assert ids_of_pass(token_section(entry, corpus["text"], **silent), Words())
     for name in ("text", "pairs", "written", "rows"):
-        assert ids(token_section(corpus[name], **silent), Words())
+        assert ids_of_pass(token_section(corpus[name], **silent), Words())
 
 
 # Filters and bins in tokens without batches in tokens ---------------------------------------------
@@ -127,13 +105,13 @@ def test_limits_of_tokens_choose_where_batches_are_of_seconds_or_samples(
 ):
     """They look at what is no cut; batches are made as without them."""
     plain = section(corpus["text"], corpus["speech"], prompt_format="llama3")
-    every = ids(plain, Words())
+    every = ids_of_pass(plain, Words())
     assert len(every) == 16
     lengths = {}
-    for batch in playhead.dataloader(plain, dataset=Seen(), tokenizer=Words()):
+    for batch in playhead.dataloader(plain, dataset=Samples(), tokenizer=Words()):
         lengths |= {one.id: len(one.tokens["input_ids"]) for one in batch["samples"]}
     least = sorted(length for name, length in lengths.items() if "utt" not in name)[5]
-    kept = ids({**plain, "min_tokens": least}, Words())
+    kept = ids_of_pass({**plain, "min_tokens": least}, Words())
     assert kept == [name for name in every if "utt" in name or lengths[name] >= least]
     assert 6 < len(kept) < 16
 
@@ -141,7 +119,7 @@ def test_limits_of_tokens_choose_where_batches_are_of_seconds_or_samples(
 def test_limits_of_tokens_beside_batches_of_seconds(corpus: dict[str, dict[str, Any]]):
     options = {"batch_size": None, "batch_duration": 1.5, "prompt_format": "llama3"}
     plain = section(corpus["speech"], **options)
-    assert ids({**plain, "min_tokens": 1000}, Words()) == ids(plain, Words())
+    assert ids_of_pass({**plain, "min_tokens": 1000}, Words()) == ids_of_pass(plain, Words())
 
 
 # Types of one's own -------------------------------------------------------------------------------
@@ -221,13 +199,14 @@ def test_what_the_index_left_out_is_told_by_leaf(corpus: dict[str, dict[str, Any
 def test_rows_of_archives_keep_together(corpus: dict[str, dict[str, Any]]):
     """Slices and passes by shard are of manifests with their archives."""
     found = [
-        int(name.removeprefix("talk-")) for name in ids(section(corpus["talk"], slice_length=2))
+        int(name.removeprefix("talk-"))
+        for name in ids_of_pass(section(corpus["talk"], slice_length=2))
     ]
     first, _, second, _ = found
     assert found == [first, first + 1, second, second + 1]
     assert first + 1 < 6 <= second
     for name in ("talk", "pairs", "written", "text"):
-        order = ids(section(corpus[name], locality="shards", shuffle=True))
+        order = ids_of_pass(section(corpus[name], locality="shards", shuffle=True))
         assert len(set(order)) == 10
     blend = read_blend(section(corpus["talk"], locality="shards"))
     (leaf,) = open_part(blend, None, tokenizer=None, world_size=1).planning.leaves
@@ -346,3 +325,22 @@ def test_keys_that_belong_below_tags_are_told(tmp_path):
     entry = {"type": "share_gpt", "manifest_filepath": str(path), "system_prompt": "be brief"}
     with pytest.warns(UserWarning, match="no effect but below `tags`: system_prompt"):
         playhead.dataloader([entry], batch_size=1, dataset=Ids())
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_rows_that_training_leaves_out_stop_no_rank(tmp_path: Path, rank: int):
+    """What looks for misspelt fields reads rows that filters keep from training."""
+    manifest = nemo_corpus(tmp_path, list(SPEECH_SECONDS))
+    rows = [json.loads(line) for line in manifest.read_text().splitlines()]
+    bad = {**rows[0], "duration": 50.0, "said": ["x"]}
+    write_jsonl(manifest, [bad, *({**row, "said": "a"} for row in rows[1:])])
+    config = {
+        "input_cfg": [{"type": "nemo", "manifest_filepath": str(manifest)}],
+        "text_field": "said",
+        "max_duration": 10,
+        "batch_size": 1,
+        "micro_batches_per_step": 2,
+        "shuffle": True,
+    }
+    loader = playhead.dataloader(config, dataset=Samples(), rank=rank, world_size=2)
+    assert [one.text for batch in islice(loader, 3) for one in batch["samples"]] == ["a"] * 3

@@ -1,10 +1,12 @@
-"""Speed, truncation, windows, padding, filters, tokens, 2-D bins and slices: still every sample
-comes once, and a run that was stopped is the run that was not."""
+"""Speed, truncation, windows, padding, filters, tokens, 2-D bins and slices, in seconds and in
+tokens, padded and packed: still every sample comes once, no batch is above its limit, and a run
+that was stopped is the run that was not."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,14 +16,19 @@ from hypothesis import strategies as st
 from playhead.errors import PlanError
 from playhead.plan import Batching, Shape, count_steps, plan_window, start
 from playhead.plan.filters import refused_rows
+from support.multimodal import (
+    TokenWalker,
+    leaves_in_tokens,
+    padded_and_packed,
+    shapes_in_tokens,
+    token_batchings,
+)
 from support.plans import columns
 from support.shaped import (
     Walker,
     batchings,
-    expected_of_row,
     leaves_of,
     refuse_nothing,
-    refused_by_bins,
     shapes,
 )
 
@@ -42,70 +49,84 @@ def _start(leaves, shape, batching, seed=7, pass_=0):
         assume(False)
 
 
-def _expected(leaf, passes, shape, seed, batching=None):
-    """What whole passes over an unsliced leaf give, and what is refused by reason."""
-    kept, refused = Counter(), Counter()
-    for pass_ in passes:
-        for row in range(leaf.num_rows):
-            for sample in expected_of_row(leaf, pass_, row, shape, seed):
-                reason = sample.refused
-                if reason is None and batching is not None:
-                    reason = refused_by_bins(sample, batching)
-                if reason is None:
-                    kept[leaf.key, pass_, row, sample.part] += 1
-                else:
-                    refused[reason] += 1
-    return kept, refused
+class Model(NamedTuple):
+    """What samples count, and what is drawn of it."""
+
+    walker: type[Walker]
+    leaves: Any
+    shapes: Any
+    batchings: Any
+    lossless: Any
+    """Batchings that refuse no sample."""
 
 
+_seconds = Model(Walker, leaves_of, shapes, batchings, lambda: batchings(refuse_nothing))
+_tokens = Model(
+    TokenWalker,
+    leaves_in_tokens,
+    shapes_in_tokens,
+    token_batchings,
+    lambda: token_batchings(padded_and_packed),
+)
+_both = pytest.mark.parametrize("model", [_seconds, _tokens], ids=["seconds", "tokens"])
+
+
+@_both
 @_relaxed
-@given(leaves_of(), shapes(finite=True, slice_length=None), batchings(), st.data())
-def test_a_finite_pass_gives_every_accepted_sample_once_and_counts_the_others(
-    leaves, shape, batching, data
-):
-    pass_ = data.draw(st.integers(0, 3))
-    walker = Walker(_start(leaves, shape, batching, pass_=pass_), leaves, shape, batching)
+@given(st.integers(0, 3), st.data())
+def test_a_finite_pass_gives_every_accepted_sample_once_and_counts_the_others(model, pass_, data):
+    leaves = data.draw(model.leaves())
+    shape = data.draw(model.shapes(finite=True, slice_length=None))
+    batching = data.draw(model.batchings())
+    walker = model.walker(_start(leaves, shape, batching, pass_=pass_), leaves, shape, batching)
     shape = walker.position.shape
     assert shape.exclusions == max(leaf.excluded_at.max(initial=0) for leaf in leaves)
     left = count_steps(walker.position, leaves, shape, batching)
     assert walker.take(10_000) == left
     kept, refused = Counter(), Counter()
     for leaf in leaves:
-        more = _expected(leaf, [pass_], shape, 7, batching)
+        more = walker.expected(leaf, [pass_], shape, 7, batching)
         kept.update(more[0])
         refused.update(more[1])
     assert walker.seen == kept
     assert walker.dropped == refused
     # In mid-pass only where rows have several parts and no batch may take two of them.
-    windows = 1 if shape.window_us is None else walker.position.window % (1 << 32) + 1
+    windows = walker.position.window % (1 << 32) + 1 if shape.in_parts else 1
     assert walker.repeated <= windows * (batching.micro_batches_per_step - 1)
 
 
+@_both
 @_relaxed
-@given(leaves_of(), shapes(finite=True, slice_length=None), st.data())
-def test_other_batching_from_some_step_on_gives_what_remains_once(leaves, shape, data):
-    batching = data.draw(batchings(refuse_nothing))
-    walker = Walker(_start(leaves, shape, batching), leaves, shape, batching)
+@given(st.data())
+def test_other_batching_from_some_step_on_gives_what_remains_once(model, data):
+    """Other limits, padded or packed, and any number of micro-batches a step."""
+    leaves = data.draw(model.leaves())
+    shape = data.draw(model.shapes(finite=True, slice_length=None))
+    batching = data.draw(model.lossless())
+    walker = model.walker(_start(leaves, shape, batching), leaves, shape, batching)
     shape = walker.position.shape
     for _ in range(data.draw(st.integers(1, 4))):
         walker.take(data.draw(st.integers(0, 4)))
-        walker.change(batching=data.draw(batchings(refuse_nothing)))
+        walker.change(batching=data.draw(model.lossless()))
     walker.take(10_000)
     kept = Counter()
     for leaf in leaves:
-        kept.update(_expected(leaf, [0], shape, 7)[0])
+        kept.update(walker.expected(leaf, [0], shape, 7)[0])
     assert walker.seen == kept
 
 
+@_both
 @_relaxed
-@given(leaves_of(), shapes(finite=True, slice_length=None), st.data())
-def test_other_bins_from_some_step_on_lose_nothing_uncounted(leaves, shape, data):
-    batching = data.draw(batchings())
-    walker = Walker(_start(leaves, shape, batching), leaves, shape, batching)
+@given(st.data())
+def test_other_bins_from_some_step_on_lose_nothing_uncounted(model, data):
+    leaves = data.draw(model.leaves())
+    shape = data.draw(model.shapes(finite=True, slice_length=None))
+    batching = data.draw(model.batchings())
+    walker = model.walker(_start(leaves, shape, batching), leaves, shape, batching)
     shape = walker.position.shape
     for _ in range(data.draw(st.integers(1, 4))):
         walker.take(data.draw(st.integers(0, 4)))
-        other = data.draw(batchings())
+        other = data.draw(model.batchings())
         try:
             start(leaves, shape, other, seed=0)
         except PlanError:
@@ -113,7 +134,7 @@ def test_other_bins_from_some_step_on_lose_nothing_uncounted(leaves, shape, data
         walker.change(batching=other)
     walker.take(10_000)
     total = sum(
-        len(expected_of_row(leaf, 0, row, shape, 7))
+        len(walker.samples_of(leaf, 0, row, shape, 7))
         for leaf in leaves
         for row in range(leaf.num_rows)
     )
@@ -121,22 +142,25 @@ def test_other_bins_from_some_step_on_lose_nothing_uncounted(leaves, shape, data
     assert len(walker.seen) + walker.dropped.total() == total
 
 
+@_both
 @_relaxed
-@given(leaves_of(), shapes(slice_length=None), st.data())
-def test_an_endless_blend_gives_every_pass_whole(leaves, shape, data):
-    batching = data.draw(batchings(refuse_nothing))
-    walker = Walker(_start(leaves, shape, batching), leaves, shape, batching)
+@given(st.data())
+def test_an_endless_blend_gives_every_pass_whole(model, data):
+    leaves = data.draw(model.leaves())
+    shape = data.draw(model.shapes(slice_length=None))
+    batching = data.draw(model.lossless())
+    walker = model.walker(_start(leaves, shape, batching), leaves, shape, batching)
     drawn_with = walker.position.shape
     for _ in range(data.draw(st.integers(0, 4))):
         walker.take(data.draw(st.integers(0, 4)))
         walker.change(
-            batching=data.draw(batchings(refuse_nothing)),
+            batching=data.draw(model.lossless()),
             leaves=data.draw(st.permutations(leaves)),
         )
     walker.finish_window()
     for leaf in leaves:
         progress = walker.position.leaves[leaf.key]
-        kept, _ = _expected(leaf, range(progress.pass_), drawn_with, 7)
+        kept, _ = walker.expected(leaf, range(progress.pass_), drawn_with, 7)
         seen = Counter({sample: n for sample, n in walker.seen.items() if sample[0] == leaf.key})
         running = {s: seen.pop(s) for s in list(seen) if s[1] == progress.pass_}
         assert seen == kept
@@ -144,20 +168,23 @@ def test_an_endless_blend_gives_every_pass_whole(leaves, shape, data):
         rows = {row for _, _, row, _ in running}
         assert len(rows) <= progress.done
         for row in rows:
-            samples = expected_of_row(leaf, progress.pass_, row, drawn_with, 7)
+            samples = walker.samples_of(leaf, progress.pass_, row, drawn_with, 7)
             parts = {sample.part for sample in samples if sample.refused is None}
             assert {part for _, _, r, part in running if r == row} == parts
 
 
+@_both
 @_few
-@given(leaves_of(), st.booleans(), batchings(), st.data())
-def test_stopping_and_resuming_changes_nothing(leaves, finite, batching, data):
+@given(st.booleans(), st.data())
+def test_stopping_and_resuming_changes_nothing(model, finite, data):
     """Bit for bit, all arrays of all batches, wherever and however often it stopped."""
-    shape = data.draw(shapes(finite=finite))
+    leaves = data.draw(model.leaves())
+    shape = data.draw(model.shapes(finite=finite))
+    batching = data.draw(model.batchings())
     position = _start(leaves, shape, batching, seed=11)
-    whole = Walker(position, leaves, shape, batching)
+    whole = model.walker(position, leaves, shape, batching)
     total = whole.take(10)
-    pieces = Walker(position, leaves, shape, batching)
+    pieces = model.walker(position, leaves, shape, batching)
     for stop in [*data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=5)), total]:
         fixed = finite and not shape.shuffle
         pieces.change(leaves=leaves if fixed else data.draw(st.permutations(leaves)))
@@ -241,12 +268,15 @@ def test_a_pass_over_slices_takes_one_stretch_of_every_shard(leaves, shape, data
         assert len(running) == progress.done
 
 
+@_both
 @_relaxed
-@given(leaves_of(most=1), shapes(slice_length=None, perturb_speed=False), batchings())
-def test_what_a_leaf_refuses_is_counted_without_drawing_it(leaves, shape, batching):
-    (leaf,) = leaves
+@given(st.data())
+def test_what_a_leaf_refuses_is_counted_without_drawing_it(model, data):
+    (leaf,) = data.draw(model.leaves(most=1))
+    shape = data.draw(model.shapes(slice_length=None, perturb_speed=False))
+    batching = data.draw(model.batchings())
     shape = replace(shape, exclusions=int(leaf.excluded_at.max(initial=0)))
-    _, refused = _expected(leaf, [0], shape, 7, batching)
+    _, refused = model.walker.expected(leaf, [0], shape, 7, batching)
     assert refused_rows(leaf, shape, batching) == refused
 
 

@@ -505,6 +505,8 @@ def test_what_gives_nothing_is_named_at_the_start(leaf, shape, batching, named):
         ({"tokens": None, "text_window": 8}, "text_window looks at the tokens of rows"),
         ({"text_window": 0}, "text_window is 0"),
         ({"text_overhead": -1}, "text_overhead is -1"),
+        ({"text_window": 3 * 10**9}, "text_window is 3000000000"),
+        ({"text_overhead": 10**30}, "text_overhead is 1000"),
         ({"total_length": 1}, "total_length is 1"),
         ({"max_tokens": 8.5}, r"max_tokens is 8\.5"),
     ],

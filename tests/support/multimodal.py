@@ -4,7 +4,6 @@ by row in plain Python, and a walk through their plan that checks every batch.""
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,14 +12,12 @@ from hypothesis import strategies as st
 
 from playhead.audio_tokens import AudioTokens
 from playhead.plan import Batching, Shape
-from playhead.plan.keyed import Purpose, key, text_word
 from support.shaped import SECOND, Walker, expected_of_row, rich, shapes
 
 __all__ = [
     "LONGEST",
     "Sample",
     "TokenWalker",
-    "expected",
     "leaf_in_tokens",
     "leaves_in_tokens",
     "of_cuts",
@@ -310,47 +307,17 @@ def refused_by_token_bins(sample, batching):
     return None if fits else "no_bucket"
 
 
-def expected(leaf, passes, shape, seed, batching=None):
-    """What whole passes over an unsliced leaf give, and what is refused by reason."""
-    kept, refused = Counter(), Counter()
-    for pass_ in passes:
-        for row in range(leaf.num_rows):
-            for sample in samples_in_tokens(leaf, pass_, row, shape, seed):
-                reason = sample.refused
-                if reason is None and batching is not None:
-                    reason = refused_by_token_bins(sample, batching)
-                if reason is None:
-                    kept[leaf.key, pass_, row, sample.part] += 1
-                else:
-                    refused[reason] += 1
-    return kept, refused
-
-
 @dataclass
 class TokenWalker(Walker):
     """Takes steps from a position on; checks every sample and every batch against the model."""
 
-    def _check(self, batch, shape, seed):
-        size = len(batch.row)
-        speed = np.full(size, 1000) if batch.speed is None else batch.speed
-        start = np.zeros(size, int) if batch.start_us is None else batch.start_us
-        span = np.full(size, -1) if batch.span_us is None else batch.span_us
-        samples = []
-        for i in range(size):
-            leaf, row, pass_ = self.leaves[batch.leaf[i]], int(batch.row[i]), int(batch.pass_[i])
-            part = int(batch.part[i])
-            sample = samples_in_tokens(leaf, pass_, row, shape, seed)[part]
-            assert sample.refused is None
-            assert (sample.speed, sample.start, sample.span) == (speed[i], start[i], span[i])
-            words = (text_word(leaf.key), pass_, row, part)
-            assert key(seed, Purpose.SAMPLE, *words) == batch.sample_keys[i]
-            assert refused_by_token_bins(sample, self.batching) is None
-            samples.append(sample)
-            if batch.repeated[i]:
-                self.repeated += 1
-            else:
-                self.seen[leaf.key, pass_, row, part] += 1
-        self._check_limits(samples)
+    @staticmethod
+    def samples_of(leaf, pass_, row, shape, seed):
+        return samples_in_tokens(leaf, pass_, row, shape, seed)
+
+    @staticmethod
+    def refused_by(sample, batching):
+        return refused_by_token_bins(sample, batching)
 
     def _check_limits(self, samples):
         batching, count = self.batching, len(samples)

@@ -270,6 +270,32 @@ class Walker:
             )
         self.steps.append(described)
 
+    @staticmethod
+    def samples_of(leaf, pass_, row, shape, seed):
+        """The samples of a row, of which none, one or more are refused."""
+        return expected_of_row(leaf, pass_, row, shape, seed)
+
+    @staticmethod
+    def refused_by(sample, batching):
+        """Why no bin takes a sample, or None."""
+        return refused_by_bins(sample, batching)
+
+    @classmethod
+    def expected(cls, leaf, passes, shape, seed, batching=None):
+        """What whole passes over an unsliced leaf give, and what is refused by reason."""
+        kept, refused = Counter(), Counter()
+        for pass_ in passes:
+            for row in range(leaf.num_rows):
+                for sample in cls.samples_of(leaf, pass_, row, shape, seed):
+                    reason = sample.refused
+                    if reason is None and batching is not None:
+                        reason = cls.refused_by(sample, batching)
+                    if reason is None:
+                        kept[leaf.key, pass_, row, sample.part] += 1
+                    else:
+                        refused[reason] += 1
+        return kept, refused
+
     def _check(self, batch, shape, seed):
         size = len(batch.row)
         speed = np.full(size, 1000) if batch.speed is None else batch.speed
@@ -279,12 +305,12 @@ class Walker:
         for i in range(size):
             leaf, row, pass_ = self.leaves[batch.leaf[i]], int(batch.row[i]), int(batch.pass_[i])
             part = int(batch.part[i])
-            sample = expected_of_row(leaf, pass_, row, shape, seed)[part]
+            sample = self.samples_of(leaf, pass_, row, shape, seed)[part]
             assert sample.refused is None
             assert (sample.speed, sample.start, sample.span) == (speed[i], start[i], span[i])
             words = (text_word(leaf.key), pass_, row, part)
             assert key(seed, Purpose.SAMPLE, *words) == batch.sample_keys[i]
-            assert refused_by_bins(sample, self.batching) is None
+            assert self.refused_by(sample, self.batching) is None
             samples.append(sample)
             if batch.repeated[i]:
                 self.repeated += 1

@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import playhead
 from peer.nemo_reading import facts_of_any
-from support.corpus import write_jsonl
-from support.talk import SECONDS_PER_TOKEN, section, write_lines
+from support.corpus import nemo_corpus, write_jsonl
+from support.talk import (
+    SECONDS_PER_TOKEN,
+    conversations_tars,
+    conversations_text,
+    section,
+    txt,
+    txt_jsonl,
+    txt_pair_questions,
+    write_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from playhead.formats import Example
+
 Facts = dict[str, Any]
+SPEECH_SECONDS = (0.4, 0.6, 0.8, 1.0, 0.5, 0.7)
 
 
 class Told:
@@ -26,6 +38,37 @@ class Told:
         facts = [facts_of_any(one) for one in samples]
         said = [json.dumps(one, sort_keys=True).encode() for one in facts]
         return {"facts": facts, "digests": [hashlib.sha256(one).hexdigest() for one in said]}
+
+
+class Samples:
+    """The samples themselves."""
+
+    reads_audio = False
+
+    def collate(
+        self, examples: list[Example], *, sample_rate: int | None, sample_keys: Any
+    ) -> dict[str, Any]:
+        return {"samples": examples, "ids": [one.id for one in examples]}
+
+
+def ids_of_pass(config: dict[str, Any], tokenizer: Any = None, **options: Any) -> list[str]:
+    """Ids of all samples that a loader hands out."""
+    loader = playhead.dataloader(config, dataset=Samples(), tokenizer=tokenizer, **options)
+    return [name for batch in loader for name in batch["ids"]]
+
+
+def one_of_each(new_folder: Callable[[str], Path]) -> dict[str, dict[str, Any]]:
+    """Entries of speech, conversations and texts, each in a folder of its own."""
+    speech = {"type": "nemo", "tags": {"context": "what is said"}}
+    manifest = nemo_corpus(new_folder("cuts"), list(SPEECH_SECONDS))
+    return {
+        "speech": {**speech, "manifest_filepath": str(manifest)},
+        "talk": conversations_tars(new_folder("talk")),
+        "written": conversations_text(new_folder("written")),
+        "text": txt(new_folder("text")),
+        "rows": txt_jsonl(new_folder("rows")),
+        "pairs": txt_pair_questions(new_folder("pairs")),
+    }
 
 
 def token_section(*entries: dict[str, Any], **options: Any) -> dict[str, Any]:

@@ -75,6 +75,12 @@ def read_blends(
     top = _find_top(tree, wanted, given)
     if top is None:
         found = find_section(tree.content, wanted, Spot(tree.path))
+        if given.get("multi_config"):
+            raise ConfigError(
+                "multi_config is given to the call, and the config has no parts that it marks",
+                where=str(Spot(tree.path, found.keys)),
+                fix="Write multi_config: true into the config, beside its parts",
+            )
         return _one(tree, found, strict=strict, overrides=given)
     several = Top(tree, top, given, strict=strict)
     parts = several.read()

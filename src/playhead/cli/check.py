@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from playhead.cli import app
+from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say
 from playhead.errors import PlayheadError
 
@@ -55,18 +56,8 @@ def check(
             metavar="SPEC",
         ),
     ] = None,
-    data_blend_dir: Annotated[
-        str | None, typer.Option(help="What ${data_blend_dir} stands for.", metavar="DIR")
-    ] = None,
-    imports: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--import",
-            help="Import a module first, which registers input types or prompts of your own; may be"
-            " repeated.",
-            metavar="MODULE",
-        ),
-    ] = None,
+    data_blend_dir: DataBlendDir = None,
+    imports: Imports = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON to stdout.")
     ] = False,

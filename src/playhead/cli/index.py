@@ -10,6 +10,7 @@ import typer
 
 from playhead.cli import app
 from playhead.cli.index_report import Report
+from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import Heartbeat, say
 from playhead.errors import NotSupportedError, PlayheadError
 from playhead.paths import scheme
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.index.exclusions import RowName
     from playhead.index.found import Blend as NamedBlend
+    from playhead.index.pack import LeafPack
     from playhead.index.sidecars import Sidecar
     from playhead.tokens.encoding import Encoding
 
@@ -85,9 +87,7 @@ def index(
             "(shar). Without it, a tar's first two members tell, and a folder is Shar."
         ),
     ] = None,
-    data_blend_dir: Annotated[
-        str | None, typer.Option(help="What ${data_blend_dir} stands for.", metavar="DIR")
-    ] = None,
+    data_blend_dir: DataBlendDir = None,
     section: Annotated[
         str | None,
         typer.Option(help="Only this part of the configs, as model.train_ds.", metavar="NAME"),
@@ -127,15 +127,7 @@ def index(
             metavar="FILE",
         ),
     ] = None,
-    imports: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--import",
-            help="Import a module first, which registers input types or prompts of your own; may be"
-            " repeated.",
-            metavar="MODULE",
-        ),
-    ] = None,
+    imports: Imports = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
     ] = False,
@@ -329,10 +321,16 @@ def _count_tokens(
         report.note("no tokens are counted, for no config is named whose packs are there")
         return
     try:
-        todo = measured_as_trained(blends, packs_of(leaves, report.packs), encoding)
+        packs = packs_of(leaves, report.packs)
     except PlayheadError as error:
         say(report.fail("tokens", "the config", error))
         return
+    todo: list[tuple[Leaf, LeafPack, Encoding]] = []
+    for blend in blends:
+        try:
+            todo += measured_as_trained(blend, packs, encoding)
+        except PlayheadError as error:  # noqa: PERF203 - one config's fault is not the others'
+            say(report.fail("tokens", blend.section or "the config", error))
     report.tokens = count_tokens(todo, workers=workers, force=force)
     for result in report.tokens:
         if result.error is not None:

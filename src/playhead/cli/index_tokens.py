@@ -91,17 +91,17 @@ def encoding_of(spec: str, prompt_format: str | None) -> Encoding:
 
 
 def measured_as_trained(
-    blends: Iterable[Blend], packs: Sequence[tuple[Leaf, LeafPack]], encoding: Encoding
+    blend: Blend, packs: Sequence[tuple[Leaf, LeafPack]], encoding: Encoding
 ) -> list[tuple[Leaf, LeafPack, Encoding]]:
-    """Say what counts the tokens of each leaf: as loaders of its blend will ask for them.
+    """Say what counts the tokens of each leaf of a blend: as its loaders will ask for them.
 
-    Where a blend measures its samples in tokens, the audio in conversations takes some too. Its own
+    Where it measures its samples in tokens, the audio in conversations takes some too. Its own
     prompt format holds where the call names none.
 
     Parameters
     ----------
-    blends
-        The blends, with the options of their sections.
+    blend
+        The blend, with the options of its section.
     packs
         Their leaves with their columns; a leaf that is not there is left out.
     encoding
@@ -110,25 +110,21 @@ def measured_as_trained(
     Raises
     ------
     ConfigError
-        If there is audio and a blend does not say how many tokens it takes.
+        If there is audio and the blend does not say how many tokens it takes.
     """
     from playhead.loader.audio_lengths import audio_tokens_of  # noqa: PLC0415  (loads NumPy)
     from playhead.loader.settings import measures_tokens  # noqa: PLC0415
     from playhead.tokens.encoding import Encoding  # noqa: PLC0415
 
-    found: list[tuple[Leaf, LeafPack, Encoding]] = []
     pack_of = {id(leaf): pack for leaf, pack in packs}
-    for blend in blends:
-        mine = [(leaf, pack_of[id(leaf)]) for leaf in blend.leaves if id(leaf) in pack_of]
-        prompt = encoding.prompt_format or blend.options.prompt_format
-        audio = None
-        if mine and measures_tokens(blend.options):
-            audio = audio_tokens_of(blend.options, *map(list, zip(*mine, strict=True)))
-        of_blend = encoding
-        if audio is not None or prompt != encoding.prompt_format:
-            of_blend = Encoding(encoding.tokenizer, prompt, audio=audio)
-        found += [(leaf, pack, of_blend) for leaf, pack in mine]
-    return found
+    mine = [(leaf, pack_of[id(leaf)]) for leaf in blend.leaves if id(leaf) in pack_of]
+    prompt = encoding.prompt_format or blend.options.prompt_format
+    audio = None
+    if mine and measures_tokens(blend.options):
+        audio = audio_tokens_of(blend.options, *map(list, zip(*mine, strict=True)))
+    if audio is not None or prompt != encoding.prompt_format:
+        encoding = Encoding(encoding.tokenizer, prompt, audio=audio)
+    return [(leaf, pack, encoding) for leaf, pack in mine]
 
 
 def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tuple[Leaf, LeafPack]]:

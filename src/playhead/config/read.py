@@ -265,6 +265,7 @@ def _idle(values: Mapping[str, Any]) -> list[str]:
     given = [name for name in idle if values.get(name) not in (None, False, -1, float("inf"))]
     if given:
         said.append(f"{' and '.join(given)}: no effect {needed}")
+    said += _without(values)
     hop, window = values.get("cut_into_windows_hop"), values.get("cut_into_windows_duration")
     if hop is not None and window is None:
         said.append("cut_into_windows_hop has no effect without cut_into_windows_duration")
@@ -272,6 +273,25 @@ def _idle(values: Mapping[str, Any]) -> list[str]:
         said.append(f"the hop of {hop:g} s leaves out audio between windows of {window:g} s")
     if values.get("rir_path") is not None and not values.get("rir_enabled"):
         said.append("rir_path has no effect without rir_enabled")
+    return said
+
+
+def _without(values: Mapping[str, Any]) -> list[str]:
+    """Options of lengths in tokens and of buckets, where there is no such thing."""
+    limits = ("min_tokens", "max_tokens", "min_tpt", "max_tpt")
+    limited = any(values.get(name) not in (None, -1, float("inf")) for name in limits)
+    usual: dict[str, dict[str, Any]] = {}
+    if not (values.get("use_multimodal_sampling") or limited):
+        of_tokens = {"audio_token_estimator": None, "measure_total_length": True}
+        usual["as nothing is measured in tokens"] = of_tokens
+    if values.get("use_packed_sequence_sampling") and not values.get("bucket_batch_size"):
+        of_buckets = {"bucket_duration_bins": None, "num_buckets": None}
+        usual["with use_packed_sequence_sampling, unless bucket_batch_size is given"] = of_buckets
+    said: list[str] = []
+    for why, options in usual.items():
+        given = [name for name, value in options.items() if values.get(name, value) != value]
+        if given:
+            said.append(f"{' and '.join(given)}: no effect {why}")
     return said
 
 

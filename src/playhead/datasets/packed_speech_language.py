@@ -72,7 +72,9 @@ class PackedSpeechLanguage:
         ]
         learnt = [one for text in texts for one in text.learnt]
         return {
-            "input_ids": torch.tensor([token for text in texts for token in text.ids]),
+            "input_ids": torch.tensor(
+                [token for text in texts for token in text.ids], dtype=torch.int64
+            ),
             "cu_seqlens": torch.tensor(starts, dtype=torch.int32),
             "position_ids": torch.cat([torch.arange(len(text.ids)) for text in texts]),
             "loss_mask": torch.tensor(learnt, dtype=torch.bool),

@@ -153,7 +153,7 @@ class Nemo:
 
     def member(self, row: bytes) -> str | None:
         """Name of the archive's member that holds a row's audio; None where the row has none."""
-        name = _NAME_DECODER.decode(row).audio_filepath
+        name = decode_block(_NAME_DECODER, _NamedRow, row)[0].audio_filepath
         return member_name(name) if name else None
 
     def example(self, leaf: Leaf, place: Place, row: bytes, parts: Sequence[Part]) -> Example:

@@ -51,7 +51,7 @@ def shards_of(data_dir: str, leaf: str) -> list[str]:
     if wids.is_file():
         return _listed(wids, root, _urls(_json(wids).get("shardlist"), wids), (), leaf)
     if split.is_file():
-        data = _mapping(parse_yaml(split.read_bytes(), str(split)), split)
+        data = _mapping(parse_yaml(_bytes(split), str(split)), split)
         train = _mapping(data.get("split_parts"), split).get("train")
         excluded = data.get("exclude") or []
         return _listed(split, root, _texts(train, split), _texts(excluded, split), leaf)
@@ -107,9 +107,20 @@ def _catalog(file: Path) -> list[str]:
     return _urls(data.get("shards"), file)
 
 
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"the list of shards cannot be read: {error.strerror}",
+            where=str(file),
+            fix="Give the right to read it, or take it away",
+        ) from None
+
+
 def _json(file: Path) -> dict[str, Any]:
     try:
-        return _mapping(msgspec.json.decode(file.read_bytes()), file)
+        return _mapping(msgspec.json.decode(_bytes(file)), file)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(
             f"the list of shards is not valid JSON: {error}", where=str(file), fix=_SAY

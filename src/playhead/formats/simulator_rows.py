@@ -14,7 +14,7 @@ import msgspec
 
 from playhead.errors import DataError, NotSupportedError
 from playhead.formats.base import BadRowError
-from playhead.formats.columns import rates, sample_counts
+from playhead.formats.columns import MAX_SECONDS, rates, sample_counts
 from playhead.formats.headers import Header, read_header
 from playhead.formats.rows import CustomObject, decode_block, is_skipped, resolve_path
 
@@ -30,6 +30,7 @@ __all__ = [
     "Headers",
     "SimulatorRow",
     "bare_cut",
+    "check_seconds",
     "manifest_lines",
     "on_line",
     "read_row",
@@ -255,6 +256,21 @@ def written(cut: dict[str, Any]) -> bytes:
         ) from None
 
 
+def check_seconds(name: str, seconds: float) -> None:
+    """Refuse a length or a place in time that no audio has.
+
+    Raises
+    ------
+    BadRowError
+        If it is negative, above the longest, or no number.
+    """
+    # Written so that NaN fails too.
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise BadRowError(
+            f"the {name} is {seconds!r} seconds", fix=f"Write a number from 0 to {MAX_SECONDS:.0f}"
+        )
+
+
 def _recorded(leaf: Leaf, data: dict[str, Any], end: float, headers: Headers) -> _Recorded:
     declared = data.get("sampling_rate") or data.get("sample_rate")
     declared = declared or leaf.options.input_sampling_rate
@@ -262,7 +278,9 @@ def _recorded(leaf: Leaf, data: dict[str, Any], end: float, headers: Headers) ->
         header = headers.of(data["audio_filepath"])
         return _Recorded(header.rate, header.frames, header.channels)
     # The file is longer where the row is a recording of which this is a stretch.
-    end = max(end, data.get("duration") or 0.0)
+    whole = data.get("duration") or 0.0
+    check_seconds("duration", whole)
+    end = max(end, whole)
     rate = _checked_rate(declared)
     return _Recorded(int(rate[0]), int(sample_counts([end], rate)[0]), 1)
 

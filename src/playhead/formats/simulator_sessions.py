@@ -113,6 +113,9 @@ def _read_seglst(path: str) -> list[_Said]:
         said = f"it cannot be opened: {error.strerror}"
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         said = f"it is no list of entries with start_time, end_time, speaker and words: {error}"
+    except ValueError as error:
+        # A path with a zero byte.
+        said = f"it cannot be opened: {error}"
     raise BadRowError(
         f"the transcript {path} cannot be read: {said}", fix="Correct it, or the seglst_filepath"
     )

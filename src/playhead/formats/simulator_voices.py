@@ -8,11 +8,10 @@ import msgspec
 
 from playhead.errors import ManifestError
 from playhead.formats.base import BadRowError
-from playhead.formats.columns import MAX_SECONDS
 from playhead.formats.cut_rows import cut_columns
 from playhead.formats.mixtures import Voice
 from playhead.formats.rows import decode_row
-from playhead.formats.simulator_rows import bare_cut, on_line, written
+from playhead.formats.simulator_rows import bare_cut, check_seconds, on_line, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,12 +140,7 @@ def _check_declared(row: SimulatorRow) -> None:
     if row.duration is None:
         raise BadRowError("the row has no duration", fix="Add its length in seconds")
     for name, seconds in (("duration", row.duration), ("offset", row.offset or 0.0)):
-        # Written so that NaN fails too.
-        if not 0 <= seconds <= MAX_SECONDS:
-            raise BadRowError(
-                f"the {name} is {seconds!r} seconds",
-                fix=f"Write a number from 0 to {MAX_SECONDS:.0f}",
-            )
+        check_seconds(name, seconds)
 
 
 def _check_data(cut: CutRow) -> None:

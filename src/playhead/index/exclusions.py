@@ -36,7 +36,7 @@ __all__ = [
     "now_ms",
 ]
 
-_VERSION_KEY, _VERSION = b"playhead.exclusions", b"1"
+_VERSION_KEY, _VERSION = b"playhead.exclusions", b"2"
 _SCHEMA = pa.schema(
     [
         ("source", pa.string()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from playhead.formats.extra_fields import ExtraLines
+from playhead.tokens.extra import extra_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,9 @@ def content_of(leaf: Leaf, pack: LeafPack) -> Content:
     pack
         Its columns.
     """
-    if not leaf.extra_fields:
+    lines = extra_lines(leaf)
+    if lines is None:
         return Content(pack.fingerprint, pack.explain_change)
-    lines = ExtraLines(leaf.extra_fields)
     files = ", ".join(dict.fromkeys(field.path for field in leaf.extra_fields))
 
     def fingerprint(rows: int) -> str:

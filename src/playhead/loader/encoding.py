@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
 from playhead.loader.settings import measures_tokens, needs_tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playhead.audio_tokens import AudioTokens
     from playhead.config import Options
     from playhead.tokens.encoding import Encoding
@@ -17,12 +18,16 @@ __all__ = ["encoding_of"]
 
 
 def encoding_of(
-    tokenizer: Any, options: Options, audio: AudioTokens | None = None
+    tokenizer: Any,
+    options: Options,
+    audio: AudioTokens | None = None,
+    *,
+    say: Callable[[str], None],
 ) -> Encoding | None:
     """Return what makes tokens of samples; None where nothing does.
 
     Without a tokenizer, or with `pretokenize: false`, filters on tokens have no effect, as in NeMo,
-    and a warning says so.
+    and people are told.
 
     Parameters
     ----------
@@ -32,6 +37,8 @@ def encoding_of(
         The options of the section.
     audio
         How many tokens audio takes, where samples are measured in tokens.
+    say
+        Told what has no effect, in a sentence.
 
     Raises
     ------
@@ -59,5 +66,5 @@ def encoding_of(
     idle = ["min_tps or max_tps"] if needs_tokens(options) else []
     idle += ["prompt_format"] if options.prompt_format is not None else []
     if idle:
-        warnings.warn(f"{' and '.join(idle)}: no effect, as {why}", stacklevel=3)
+        say(f"{' and '.join(idle)}: no effect, as {why}")
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from playhead.blend.leaf import LeafOptions
+from playhead.errors import PlayheadError
 from playhead.fetch.reader import Reader
 from playhead.fetch.timings import Timings
 from playhead.plan import MicroBatch
@@ -29,7 +30,8 @@ _USUAL = LeafOptions()
 def remarks_on_fields(blend: Blend, packs: Sequence[LeafPack]) -> list[str]:
     """Say which fields that the config names on purpose are in none of some rows, a sentence each.
 
-    A few rows of the first leaves are looked at, spread evenly; their audio is not read.
+    A few rows of the first leaves are looked at, spread evenly; their audio is not read. Nothing is
+    said of a leaf in which one of them cannot be used.
 
     Parameters
     ----------
@@ -50,7 +52,11 @@ def remarks_on_fields(blend: Blend, packs: Sequence[LeafPack]) -> list[str]:
         if not (texts or languages or speakers) or not packs[number].num_rows:
             continue
         reader = reader or Reader(blend.leaves, [pack.ref for pack in packs], Timings())
-        examples = _some(reader, packs[number], number)
+        try:
+            examples = _some(reader, packs[number], number)
+        except (PlayheadError, OSError):
+            # Training may never draw these rows; where it does, it says what is wrong with them.
+            continue
         looked_at += len(examples)
         of_cuts = any(example.cut_data is not None for example in examples)
         if texts and not of_cuts and all(example.text is None for example in examples):

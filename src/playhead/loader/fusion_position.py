@@ -9,6 +9,7 @@ from typing import Any
 from playhead.errors import PositionError
 from playhead.plan import Position
 from playhead.plan.keyed import key, text_word
+from playhead.plan.position import TOO_LARGE
 
 __all__ = ["FusedPosition", "seed_of_part"]
 
@@ -91,7 +92,7 @@ class FusedPosition:
             When the state is not such a position, or one of another version.
         """
         _check(state)
-        parts = {str(name): _part(name, part) for name, part in sorted(state["parts"].items())}
+        parts = {name: _part(name, part) for name, part in sorted(state["parts"].items())}
         if len({part.micro_batches_per_step for part in parts.values()}) != 1:
             raise PositionError(
                 "this state is damaged: its parts have steps of different sizes", fix=_FIX
@@ -129,7 +130,9 @@ def _check(state: Mapping[str, Any]) -> None:
         raise PositionError(f"{said}: it has {', '.join(unknown)}", fix=_FIX)
     numbers = [state["seed"], state["step"], state.get("begin", 0)]
     whole = all(type(value) is int for value in numbers)
-    if not (whole and 0 <= numbers[2] <= numbers[1]):
+    if not (whole and 0 <= numbers[2] <= numbers[1] < TOO_LARGE):
         raise PositionError("this state is damaged: its numbers are none", fix=_FIX)
     if not (isinstance(state["parts"], Mapping) and state["parts"]):
         raise PositionError("this state is damaged: it has no parts", fix=_FIX)
+    if not all(isinstance(name, str) for name in state["parts"]):
+        raise PositionError("this state is damaged: its parts have no names", fix=_FIX)

@@ -59,7 +59,11 @@ def modalities_of(dataset: Any) -> frozenset[str]:
     if declared is None:
         is_lhotse = f"{type(dataset).__module__}.".startswith(_AUDIO_ALONE)
         return frozenset({"audio"}) if is_lhotse else MODALITIES
-    named = {declared} if isinstance(declared, str) else set(declared)
+    try:
+        named = {declared} if isinstance(declared, str) else set(declared)
+    except TypeError:
+        # No collection, or one of collections.
+        named = {str(declared)}
     if not named <= MODALITIES:
         strange = ", ".join(sorted(map(repr, named - MODALITIES)))
         raise ConfigError(

@@ -11,7 +11,6 @@ from playhead.fetch import FetchSpec
 from playhead.fetch.augment import Augmentation
 from playhead.fetch.augment.noise import open_noise
 from playhead.formats import get_format
-from playhead.formats.extra_fields import ExtraLines
 from playhead.loader.audio_lengths import audio_tokens_of
 from playhead.loader.columns import columns_of, has_tables, slice_length_of
 from playhead.loader.encoding import encoding_of
@@ -26,6 +25,7 @@ from playhead.loader.settings import (
     shape_of,
     text_window_of,
 )
+from playhead.tokens.extra import extra_lines
 from playhead.tokens.fields import FieldFilter
 
 if TYPE_CHECKING:
@@ -95,10 +95,12 @@ def open_part(
     packs = open_columns(blend, config)
     _check_rows(blend, packs)
     for leaf, pack in zip(blend.leaves, packs, strict=True):
-        ExtraLines(leaf.extra_fields).check(pack.num_rows)
+        lines = extra_lines(leaf)
+        if lines is not None:
+            lines.check(pack.num_rows)
     measured = tokenizer is not None and measures_tokens(options)
     audio = audio_tokens_of(options, blend.leaves, packs) if measured else None
-    encoding = encoding_of(tokenizer, options, audio)
+    encoding = encoding_of(tokenizer, options, audio, say=say)
     asked = Asked(
         encoding=encoding if needs_tokens(options) else None,
         fields=FieldFilter.from_options(options),

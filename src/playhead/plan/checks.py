@@ -60,9 +60,10 @@ def check_blend(leaves: Sequence[LeafColumns], shape: Shape, batching: Batching)
             "batches are made by tokens, and the samples are not measured in tokens",
             fix="Set use_multimodal_sampling, or limit batches by batch_duration",
         )
-    if batching.needs_tokens and not batching.in_tokens and shape.tokens is None:
+    if batching.needs_answers and shape.tokens is None:
         raise PlanError(
-            "batches are made by tokens (2-D bins, or max_tps per bin), and none are counted",
+            "batches are made by tokens (2-D bins, or max_tps or max_tpt per bin), and none are"
+            " counted",
             fix="Give a tokenizer, or bins of length alone",
         )
     shape = with_exclusions(shape, leaves)

@@ -113,7 +113,7 @@ def _last_bin(leaf: LeafColumns, shape: Shape, batching: Batching) -> str:
 
 
 def _limit(leaf: LeafColumns, shape: Shape, batching: Batching) -> str:
-    limit = length_text(Effort.of(batching).longest or 0, batching)
+    limit = length_text(max(Effort.of(batching).longest or 0, 0), batching)
     return f"the batch limit is {limit} and {_lengths(leaf, shape, batching)}"
 
 

@@ -12,7 +12,7 @@ from playhead.plan.progress import LeafProgress, PassOrder
 from playhead.plan.settings import Shape
 from playhead.plan.values import changed_fields
 
-__all__ = ["PLAN_VERSION", "POSITION_VERSION", "Link", "Position", "order_of_passes"]
+__all__ = ["PLAN_VERSION", "POSITION_VERSION", "TOO_LARGE", "Link", "Position", "order_of_passes"]
 
 POSITION_VERSION = 1
 """Version of the layout of a position."""
@@ -26,7 +26,7 @@ _KEYS = {
     "order", "read", "moved", "chain",
 }  # fmt: skip
 # What a run could never reach, and arrays of 64 bits cannot hold together.
-_TOO_LARGE = 1 << 60
+TOO_LARGE = 1 << 60
 _REQUIRED = ("version", "plan", "seed", "W", "step", "window", "leaves", "chain")
 
 
@@ -218,7 +218,7 @@ def _parsed(state: Mapping[str, Any]) -> Position:
 def _whole(value: Any, least: int | None = None) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is not a whole number")
-    if least is not None and not least <= value < _TOO_LARGE:
+    if least is not None and not least <= value < TOO_LARGE:
         raise ValueError(f"{value} is below {least}, or absurdly large")
     return value
 

@@ -42,6 +42,7 @@ _LEAST = {
 }
 _NUMBERS = ("min_tps", "max_tps", "max_cer", "min_similarity", "min_tpt", "max_tpt")
 _OF_TOKENS = ("audio_tokens", "min_tokens", "max_tokens", "min_tpt", "max_tpt", "text_window")
+_MOST_TOKENS = (1 << 31) - 1
 _AS_THEY_ARE = (None, None, None, None)
 
 
@@ -174,6 +175,12 @@ class Shape:
                 f"the option {asked[0]} measures samples in tokens, and multimodal is false",
                 fix="Set use_multimodal_sampling, or take the option out",
             )
+        for name in ("text_window", "text_overhead"):
+            value = getattr(self, name)
+            if value is not None and value > _MOST_TOKENS:
+                raise PlanError(
+                    f"the option {name} is {value}", fix=f"Give at most {_MOST_TOKENS:,} tokens"
+                )
         if self.audio_tokens is not None:
             AudioTokens.parse(self.audio_tokens)
 

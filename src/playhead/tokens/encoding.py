@@ -83,7 +83,7 @@ class Encoding:
         Raises
         ------
         ConfigError
-            If the prompt format does not say.
+            If the prompt format does not say, or there are several languages.
         """
         if self._type is None:
             return 0, 0
@@ -94,6 +94,14 @@ class Encoding:
                 "which cannot be cut into windows then",
                 fix="Leave cut_text_into_windows_tokens out, or give the format a method "
                 "text_edges() that returns the tokens it adds before and behind",
+            )
+        languages = self.tokenizer.languages
+        if languages is not None and len(languages) > 1:
+            raise ConfigError(
+                f"the prompt format {self.prompt_format!r} adds other numbers of tokens to a text"
+                " in each language of the tokenizer, so texts cannot be cut into windows",
+                fix="Leave cut_text_into_windows_tokens or prompt_format out, or give one tokenizer"
+                " for all languages",
             )
         before, behind = edges()
         return before, behind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -115,6 +116,10 @@ class HuggingFaceTokenizer:
         ConfigError
             If the files cannot be read.
         """
+        return self._edges
+
+    @cached_property
+    def _edges(self) -> tuple[int | None, int | None]:
         if self.path is None:
             return None, None
         folder = Path(self.path).parent

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from playhead.errors import ConfigError, ManifestError
+from playhead.errors import ConfigError, ManifestError, PlayheadError
+from playhead.formats import BadRowError
 from support.fetching import leaf_of
 from support.shar import write_shar
 from support.transforming import (
@@ -91,6 +94,28 @@ def test_what_is_dropped(tmp_path):
     unknown = example_of(leaf, cuts[5])
     assert dropped(leaf, unknown, NAME, target_speaker="x") == "target_speaker"
     assert dropped(leaf, unknown, NAME) is None
+
+
+@pytest.mark.parametrize(("key", "value"), [("speaker", 7), ("speaker", []), ("custom", 7)])
+def test_supervisions_of_other_types_are_named(tmp_path, key, value):
+    one = synthetic(tmp_path, "m")
+    leaf = written(tmp_path, one)
+    example = example_of(leaf, one)
+    example.cut_data["supervisions"][0][key] = value
+    with pytest.raises(BadRowError, match=f"(?i)the {key} of a supervision is"):
+        dropped(leaf, example, NAME, target_speaker="x")
+
+
+@pytest.mark.parametrize("rate", [-5, 3_000_000_000])
+def test_rates_that_are_none_are_named(tmp_path, rate):
+    one = synthetic(tmp_path, "m")
+    leaf = with_transforms(written(tmp_path, one), "s2s_duplex_reverse_role")
+    path = tmp_path / "cuts.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["custom"]["target_audio"]["sampling_rate"] = rate
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(PlayheadError, match="sampling"):
+        index(leaf, tmp_path)
 
 
 def test_silence_at_the_end_depends_on_the_id_alone(tmp_path):

@@ -8,9 +8,10 @@ import pytest
 import soundfile as sf
 
 from playhead.blend.leaf import Transform
+from playhead.blend.transforms import TRANSFORMS
 from playhead.errors import ManifestError, NotSupportedError
 from playhead.formats import LhotseCuts, Nemo, Place, TableFormat, format_of, get_format
-from playhead.formats.transforms import transform_kind, transform_names, transformed
+from playhead.formats.transforms import transform_names, transformed
 from support.corpus import tone, wav_bytes, write_jsonl, write_tar
 from support.fetching import leaf_of
 from support.parquet import parquet_leaf, speech_columns, write_table
@@ -32,7 +33,7 @@ SPEECH = "s2s_as_conversation"
 
 
 def test_all_transforms_are_there():
-    assert {name: transform_kind(name) for name in transform_names()} == {
+    assert {name: TRANSFORMS[name].kind for name in transform_names()} == {
         "lhotse_as_conversation": "conversation",
         "lhotse_magpietts_data_as_continuation": "cut",
         "nemo_tarred_to_duplex": "cut",

@@ -190,6 +190,12 @@ def test_tokenizers_without_the_tokens_of_sentences_are_refused(tokenizer, name)
         Encoding(tokenizer, name)
 
 
+def test_templates_with_slots_that_nothing_fills_are_refused():
+    roles = {"user": "{message} {typo}", "assistant": "{message}"}
+    with pytest.raises(ConfigError, match=r"slot \{typo\} in its role `user`"):
+        TemplatePrompt(Template(name="mine", roles=roles), ENGLISH)
+
+
 def test_templates_that_do_not_write_answers_are_refused():
     for roles in ({"user": "{message}"}, {"assistant": "x"}, {"assistant": "{message} {x}"}):
         with pytest.raises(ConfigError, match="does not write what the assistant says"):

@@ -8,7 +8,6 @@ from playhead.formats.transforms.other_side import OtherSide
 from playhead.formats.transforms.registry import (
     RowTransform,
     register_transform,
-    transform_kind,
     transform_names,
 )
 from playhead.formats.transforms.silent_agent import SilentAgent
@@ -28,7 +27,6 @@ __all__ = [
     "TransformedTable",
     "TurnsOfSpeech",
     "register_transform",
-    "transform_kind",
     "transform_names",
     "transformed",
 ]

@@ -10,10 +10,10 @@ from playhead.errors import NotSupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from playhead.blend.leaf import Kind, Leaf, Transform
+    from playhead.blend.leaf import Leaf, Transform
     from playhead.formats.example import Example
 
-__all__ = ["RowTransform", "made", "register_transform", "transform_kind", "transform_names"]
+__all__ = ["RowTransform", "made", "register_transform", "transform_names"]
 
 
 class RowTransform(Protocol):
@@ -69,17 +69,6 @@ def transform_names() -> list[str]:
     True
     """
     return sorted(_CLASSES)
-
-
-def transform_kind(name: str) -> Kind:
-    """What a transform makes of cuts.
-
-    Examples
-    --------
-    >>> transform_kind("s2s_as_conversation"), transform_kind("s2s_duplex_reverse_role")
-    ('conversation', 'cut')
-    """
-    return TRANSFORMS[name].kind
 
 
 def made(transform: Transform) -> RowTransform:

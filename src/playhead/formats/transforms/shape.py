@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from playhead.formats.columns import microseconds, sample_counts
+from playhead.formats.columns import microseconds, rates, sample_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,10 +98,10 @@ def _only(columns: RowColumns, at: Any) -> RowColumns:
 def _with_lengths(columns: RowColumns, lengths: dict[int, Length]) -> RowColumns:
     """Write the lengths of rows that have new ones."""
     at = np.array(list(lengths), np.int64)
-    seconds, rates = zip(*lengths.values(), strict=True)
+    seconds, hertz = zip(*lengths.values(), strict=True)
     duration_us, num_samples = columns.duration_us.copy(), columns.num_samples.copy()
     rate = columns.rate.copy()
-    rate[at] = np.array(rates, np.int32)
+    rate[at] = rates(hertz)
     duration_us[at] = microseconds(seconds)
     num_samples[at] = sample_counts(seconds, rate[at])
     return replace(

@@ -40,6 +40,12 @@ def supervisions_of(example: Example) -> list[Supervision]:
     """
     seconds = _bare_seconds(example) or 0.0
     said = [_whole(example, seconds)] if example.cut_data is None else _listed(example.cut_data)
+    for one in said:
+        for key, kind, wanted in (("speaker", str, "a text"), ("custom", dict, "an object")):
+            if not isinstance(one.get(key), (kind, type(None))):
+                raise BadRowError(
+                    f"the {key} of a supervision is {one[key]!r}", fix=f"Write {wanted} there"
+                )
     for step in example.cut_steps:
         if isinstance(step, CutStep):
             said = step.said(said, seconds)

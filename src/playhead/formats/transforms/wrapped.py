@@ -179,7 +179,7 @@ class TransformedLines(_Transformed):
             If a row cannot be used, or lacks what a transform needs.
         """
         columns = self.inner.columns(leaf, pair, block)
-        if not self._shapes_rows or columns.audios is not None:
+        if not self._shapes_rows or columns.audios is not None or not self.lines_are_json:
             return columns
         # Blank lines are no rows, wherever they stand.
         lines = [line for line in block.split(b"\n") if line and not line.isspace()]

@@ -130,6 +130,15 @@ class TemplatePrompt:
                 f"the prompt format `{template.name}` does not write what the {ANSWER} says",
                 fix=f"Give it a role `{ANSWER}` that holds {{{_MESSAGE}}} and no other slot",
             )
+        known = {_MESSAGE, "system", *template.slots}
+        for role, parsed in self._roles.items():
+            unknown = [name for name in parsed.parts[1::2] if name not in known]
+            if unknown:
+                raise ConfigError(
+                    f"the prompt format `{template.name}` has the slot {{{unknown[0]}}} in its role"
+                    f" `{role}`, which nothing fills",
+                    fix=f"Use some of {', '.join(sorted(known))}, or give the template the slot",
+                )
         wants = (
             template.begins or any(role.begins for role in self._roles.values()),
             template.ends or any(role.ends for role in self._roles.values()),
