@@ -541,6 +541,15 @@ def test_batchings_that_mean_nothing_are_refused(options, named):
         replace(_LIMIT, **options)
 
 
+@pytest.mark.parametrize(
+    "bins", [{"bins_tokens": (9, 9)}, {"max_tpt_per_bin": (1.0, 2.0)}], ids=["2d", "ratios"]
+)
+def test_bins_of_tokens_that_nobody_counts_are_refused(bins):
+    batching = replace(_LIMIT, bins_length=(5, 9), bucket_batch_size=(2, 1), **bins)
+    with pytest.raises(PlanError, match="none are counted"):
+        start([replace(_CUT, side=None)], replace(_SHAPE, tokens=None), batching, seed=1)
+
+
 def test_a_position_says_how_it_measures():
     shape = replace(_SHAPE, text_window=30, text_overhead=4, max_tokens=700, total_length=False)
     batching = replace(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from playhead.audio_tokens import AudioTokens
 from playhead.errors import ConfigError, ManifestError
 from playhead.formats import Turn
+from playhead.tokens.aggregate import AggregateTokenizer
 from playhead.tokens.encoding import Encoding
 from playhead.tokens.hf_tokenizer import HuggingFaceTokenizer
 from playhead.tokens.lengths import lengths_of
@@ -169,6 +170,15 @@ def test_what_a_prompt_adds_to_a_text(prompt, edges):
         assert empty[before : len(empty) - behind] == own
         edges = (before, len(empty) - len(own) - before)
     assert encoding.text_edges == edges
+
+
+def test_texts_of_several_languages_are_not_cut_under_a_prompt():
+    """What it adds is another number of tokens in each."""
+    both = AggregateTokenizer({"en": ENGLISH, "de": BYTES})
+    with pytest.raises(ConfigError, match=r"'llama3' adds other numbers .*cut_text_into_windows"):
+        _ = Encoding(both, "llama3").text_overhead
+    assert Encoding(both).text_overhead == 0
+    assert Encoding(AggregateTokenizer({"en": BYTES}), "llama3").text_overhead > 0
 
 
 def test_a_prompt_that_does_not_say_what_it_adds_cannot_be_cut(monkeypatch):
