@@ -7,6 +7,7 @@
     │   ├── UnknownOptionError            an option that looks like a misspelt one
     │   └── NotSupportedError             an option or type that is known and not built yet
     ├── SourceNotFoundError (FileNotFoundError)   a file that a config names and nobody has
+    ├── StorageError (OSError)            an object store that failed, and went on failing
     ├── DataError (ValueError)            data that breaks its format
     │   ├── ManifestError                 a row of a manifest
     │   ├── ArchiveError                  a tar archive
@@ -44,6 +45,7 @@ __all__ = [
     "RankMismatchError",
     "SourceNotFoundError",
     "StaleIndexError",
+    "StorageError",
     "TopologyError",
     "UnknownOptionError",
     "WorkerError",
@@ -106,6 +108,10 @@ class SourceNotFoundError(PlayheadError, FileNotFoundError):
     """A file that is named by a config or a command and does not exist."""
 
     exit_code = 2
+
+
+class StorageError(PlayheadError, OSError):
+    """An object store or a server that failed, and went on failing until the deadline."""
 
 
 class DataError(PlayheadError, ValueError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MERGE_GAP", "forget_replaced", "read_ranges", "size"]
+__all__ = ["MERGE_GAP", "forget_replaced", "read_ranges", "size", "status"]
 
 MERGE_GAP = 32 * 1024
 """Bytes between two ranges up to which one read is cheaper than two."""
@@ -85,9 +85,22 @@ def size(path: str) -> int:
     OSError
         If it cannot be looked at, after some retries where that may help.
     """
-    status = _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
-    _descriptors.forget_other(path, status)
-    return status.st_size
+    now = status(path)
+    _descriptors.forget_other(path, now)
+    return now.st_size
+
+
+def status(path: str) -> os.stat_result:
+    """What the system says of a file.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is none.
+    OSError
+        If it cannot be looked at, after some retries where that may help.
+    """
+    return _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
 
 
 def forget_replaced(path: str, now: os.stat_result) -> None:

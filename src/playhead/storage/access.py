@@ -1,0 +1,211 @@
+"""Bytes of any URI: local paths directly, all others through the store of their scheme."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from playhead.errors import NotSupportedError
+from playhead.paths import scheme
+from playhead.storage import local
+from playhead.storage.atomic import atomic_write
+from playhead.storage.base import ByteRange, Stat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.storage.base import Store
+
+__all__ = [
+    "OBJECT_SCHEMES",
+    "is_remote",
+    "list_files",
+    "read_many",
+    "read_ranges",
+    "size",
+    "stats",
+    "store_of",
+    "stream",
+    "write",
+]
+
+OBJECT_SCHEMES: Final = frozenset({"s3", "gs", "az", "http", "https"})
+"""Schemes that `playhead[s3]` reads."""
+
+
+def is_remote(uri: str) -> bool:
+    """Whether a URI is no path of a disk.
+
+    Examples
+    --------
+    >>> is_remote("s3://bucket/key"), is_remote("/data/a.tar")
+    (True, False)
+    """
+    return bool(scheme(uri))
+
+
+def store_of(uri: str) -> Store:
+    """Return what reads a URI that is not local; one for a scheme and process.
+
+    Raises
+    ------
+    NotSupportedError
+        If nothing does.
+    MissingExtraError
+        If what does is not installed.
+    """
+    return _store(scheme(uri), os.getpid())
+
+
+@lru_cache(maxsize=16)
+def _store(name: str, process: int) -> Store:
+    # Connections and their threads do not survive a fork.
+    del process
+    raise NotSupportedError(
+        f"nothing reads {name}:// here",
+        fix="Use a path, or one of " + ", ".join(sorted([*OBJECT_SCHEMES, "ais"])),
+    )
+
+
+def stats(uris: Sequence[str]) -> list[Stat]:
+    """Look at files and objects.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If one does not exist.
+    StorageError, OSError
+        If one cannot be looked at.
+    """
+    found: dict[int, Stat] = {}
+    for name, places in _by_scheme(uris):
+        some = [uris[place] for place in places]
+        if name:
+            looked = store_of(some[0]).stats(some)
+        else:
+            looked = [Stat(now.st_size, now.st_mtime_ns) for now in map(local.status, some)]
+        found.update(zip(places, looked, strict=True))
+    return [found[place] for place in range(len(uris))]
+
+
+def size(uri: str) -> int:
+    """Bytes of a file or object.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If it does not exist.
+    StorageError, OSError
+        If it cannot be looked at.
+    """
+    return stats([uri])[0].size if is_remote(uri) else local.size(uri)
+
+
+def read_ranges(
+    uri: str, offsets: Sequence[int] | NDArray[np.int64], sizes: Sequence[int] | NDArray[np.int64]
+) -> list[bytes]:
+    """Read byte ranges of one file or object, in any order.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is none.
+    DataError
+        If it ends before a range does.
+    StorageError, OSError
+        If it cannot be read.
+    """
+    if not is_remote(uri):
+        return local.read_ranges(uri, offsets, sizes)
+    pairs = zip(np.asarray(offsets).tolist(), np.asarray(sizes).tolist(), strict=True)
+    return store_of(uri).read([ByteRange(uri, offset, count) for offset, count in pairs])
+
+
+def read_many(ranges: Sequence[ByteRange]) -> list[bytes]:
+    """Read byte ranges of any files and objects, those of one store all at once.
+
+    Raises
+    ------
+    SourceNotFoundError, DataError, StorageError, OSError
+        As `read_ranges`.
+    """
+    data: list[bytes] = [b""] * len(ranges)
+    for name, places in _by_scheme([one.uri for one in ranges]):
+        some = [ranges[place] for place in places]
+        found = store_of(some[0].uri).read(some) if name else _read_local(some)
+        for place, content in zip(places, found, strict=True):
+            data[place] = content
+    return data
+
+
+def stream(uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
+    """Give the bytes of a file or object from `start` to its end, in blocks.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is none.
+    StorageError, OSError
+        If it cannot be read.
+    """
+    if is_remote(uri):
+        yield from store_of(uri).stream(uri, start, block_bytes)
+        return
+    with Path(uri).open("rb") as file:
+        file.seek(start)
+        while block := file.read(block_bytes):
+            yield block
+
+
+def list_files(folder: str) -> list[str]:
+    """Name the files or objects under a folder, at any depth, sorted.
+
+    Raises
+    ------
+    StorageError, OSError
+        If it cannot be listed.
+    """
+    if is_remote(folder):
+        return store_of(folder).list(folder)
+    return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
+
+
+def write(uri: str, data: bytes) -> None:
+    """Write a file or an object, whole or not at all.
+
+    Raises
+    ------
+    StorageError, OSError
+        If it cannot be written.
+    """
+    if is_remote(uri):
+        store_of(uri).write(uri, data)
+        return
+    with atomic_write(uri) as file:
+        file.write(data)
+
+
+def _read_local(ranges: Sequence[ByteRange]) -> list[bytes]:
+    data: list[bytes] = [b""] * len(ranges)
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(ranges):
+        places.setdefault(one.uri, []).append(place)
+    for path, mine in places.items():
+        some = [ranges[place] for place in mine]
+        found = local.read_ranges(path, [one.offset for one in some], [one.size for one in some])
+        for place, content in zip(mine, found, strict=True):
+            data[place] = content
+    return data
+
+
+def _by_scheme(uris: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
+    places: dict[str, list[int]] = {}
+    for place, uri in enumerate(uris):
+        places.setdefault(scheme(uri), []).append(place)
+    yield from places.items()

@@ -1,0 +1,61 @@
+"""How long one waits for a store, how often one asks, and how much at a time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+from playhead.errors import ConfigError
+
+__all__ = ["Limits", "limits"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What holds for every store that is not a disk."""
+
+    deadline_seconds: float = 120.0
+    """The most that one call may take, all tries and pauses included."""
+    request_seconds: float = 30.0
+    """The most that one try may take without a byte arriving."""
+    tries: int = 6
+    """The most tries of one request within the deadline."""
+    concurrency: int = 64
+    """Requests under way at once in one process."""
+
+
+@lru_cache(maxsize=1)
+def limits() -> Limits:
+    """Return the limits of this process, from `PLAYHEAD_STORAGE_` and the name of the field.
+
+    Raises
+    ------
+    ConfigError
+        If a variable is not a positive number.
+
+    Examples
+    --------
+    >>> limits().tries
+    6
+    """
+    defaults = Limits()
+    given: dict[str, Any] = {}
+    for field in fields(Limits):
+        name = f"PLAYHEAD_STORAGE_{field.name.upper()}"
+        text = os.environ.get(name)
+        if text is None:
+            continue
+        default = getattr(defaults, field.name)
+        try:
+            value = type(default)(text)
+        except ValueError:
+            value = 0
+        if not 0 < value < float("inf"):
+            raise ConfigError(
+                f"{name} is {text!r}, which is not a positive number",
+                fix=f"Give a number, or leave it out for {default}",
+            )
+        given[field.name] = value
+    return replace(defaults, **given)

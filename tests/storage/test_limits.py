@@ -1,0 +1,32 @@
+"""Limits of stores come from the environment, and only good numbers do."""
+
+from __future__ import annotations
+
+import pytest
+
+from playhead.errors import ConfigError
+from playhead.storage.limits import Limits, limits
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    limits.cache_clear()
+    yield
+    limits.cache_clear()
+
+
+def test_without_variables_the_defaults_hold():
+    assert limits() == Limits()
+
+
+def test_a_variable_changes_one_limit(monkeypatch):
+    monkeypatch.setenv("PLAYHEAD_STORAGE_DEADLINE_SECONDS", "7.5")
+    monkeypatch.setenv("PLAYHEAD_STORAGE_TRIES", "2")
+    assert limits() == Limits(deadline_seconds=7.5, tries=2)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "soon", "1.5"])
+def test_what_is_no_positive_number_is_refused(monkeypatch, text):
+    monkeypatch.setenv("PLAYHEAD_STORAGE_CONCURRENCY", text)
+    with pytest.raises(ConfigError, match="PLAYHEAD_STORAGE_CONCURRENCY"):
+        limits()
