@@ -28,6 +28,7 @@ def test_the_public_names():
         "RankMismatchError",
         "SourceNotFoundError",
         "StaleIndexError",
+        "StorageError",
         "TopologyError",
         "UnknownOptionError",
         "WorkerError",

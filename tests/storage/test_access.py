@@ -56,5 +56,5 @@ def test_what_is_missing_or_short_is_named(files, tmp_path):
 
 @pytest.mark.parametrize("uri", ["ftp://host/a", "hdfs://a/b"])
 def test_a_scheme_that_nothing_reads_is_refused(uri):
-    with pytest.raises(NotSupportedError, match="nothing reads"):
+    with pytest.raises(NotSupportedError, match="Nothing reads"):
         access.stats([uri])
