@@ -30,6 +30,7 @@ from playhead.formats import (
 )
 from playhead.formats.extra_fields import ExtraLines
 from playhead.index.concatenation import joined_rows
+from playhead.index.member_offsets import demand_member_offsets
 from playhead.storage import local
 from playhead.storage.tarheader import BLOCK, to_text
 
@@ -113,6 +114,8 @@ class Reader:
             If a file cannot be read.
         """
         groups, first = self._grouped(micro_batch)
+        if with_audio:
+            demand_member_offsets([group.pack for group in groups])
         size = int(first[-1])
         ranges = Ranges()
         wanted: list[PartRequest] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from playhead.formats import RowAudio
 
-__all__ = ["AUDIO_FIELD", "TurnPlaces", "Turns", "find_turns"]
+__all__ = ["AUDIO_FIELD", "TurnPlaces", "Turns", "find_turns", "name_archives"]
 
 AUDIO_FIELD: Final = "audio"
 """The field that audio turns belong to."""
@@ -93,6 +93,34 @@ def find_turns(
         duration,
     )
     return Turns(parts, sums[ends] - sums[ends - count])
+
+
+def name_archives(turns: Sequence[RowAudio], first_shard: int) -> TurnPlaces:
+    """Say which archives audio turns lie in, and not where in them: none is opened.
+
+    Parameters
+    ----------
+    turns
+        The turns.
+    first_shard
+        Place of the first archive in the leaf's shard table.
+
+    Raises
+    ------
+    BadRowError
+        If that cannot be told, or the length of one, without opening the archive.
+    """
+    for turn in turns:
+        if turn.member is None or (turn.tar >= 0 and turn.duration_us >= 0):
+            continue
+        what = "say in which tar it is" if turn.tar < 0 else "say how long it is"
+        raise BadRowError(
+            f"the row does not {what}: {turn.member!r}",
+            fix="Add that, or leave out --native-tar-paths-only",
+        )
+    file = [-1 if turn.member is None else turn.tar + first_shard for turn in turns]
+    nowhere = np.zeros(len(turns), np.int64)
+    return TurnPlaces(np.array(file, np.int32), nowhere, nowhere)
 
 
 def _measured(audio: RowAudio, turn: int, places: TurnPlaces, paths: Callable[[int], str]) -> int:

@@ -46,6 +46,8 @@ class PackSettings:
     """Put the rows' bytes into the pack, also those of manifests that are not compressed."""
     skip_bad_rows: bool = False
     """Count rows that cannot be used rather than raise."""
+    has_offsets: bool = True
+    """Find where members lie in archives; without, archives are named and never opened."""
 
 
 class _Leaf(NamedTuple):
@@ -57,6 +59,7 @@ class _Leaf(NamedTuple):
     previous: LeafPack | None
     parts: list[Part]
     embed: bool
+    has_offsets: bool
     fields: dict[str, int]
 
 
@@ -92,7 +95,7 @@ def plan_pack(target: Target, old: Pack | None, settings: PackSettings) -> PackP
         target=target,
         leaves=leaves,
         tasks=[_task(leaf, part, settings) for leaf, part in unread],
-        costs=[part_cost(part.stamps) for _, part in unread],
+        costs=[part_cost(part.stamps[: None if leaf.has_offsets else 1]) for leaf, part in unread],
     )
 
 
@@ -147,6 +150,7 @@ def write_plan(plan: PackPlan, scans: Iterable[Iterator[Rows]], pace: Pace) -> N
                     num_shards=len(table),
                     manifests=[part.shard for part in leaf.parts],
                     embedded=leaf.embed,
+                    has_offsets=leaf.has_offsets,
                     options=leaf.sources.options,
                     dropped=dict(dropped),
                     statuses=list(output.statuses),
@@ -206,9 +210,14 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
     if has_turns(sources.leaf.type):
         names[AUDIO_FIELD] = None
     fields = {name: code for code, name in enumerate(names)}
-    if previous is not None and previous.entry.fields != list(fields):
+    # What is found in an archive by its members' names needs no offsets where names are asked for.
+    has_offsets = settings.has_offsets or not any(pair.tars for pair in sources.pairs)
+    if previous is not None and (
+        previous.entry.fields != list(fields) or previous.entry.has_offsets != has_offsets
+    ):
         known = [part._replace(known=None) for part in known]
-    return _Leaf(replace(sources.leaf, paths={}), sources, previous, known, embed, fields)
+    bare = replace(sources.leaf, paths={})
+    return _Leaf(bare, sources, previous, known, embed, has_offsets, fields)
 
 
 def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
@@ -218,6 +227,7 @@ def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
         first_shard=part.shard,
         embed=leaf.embed,
         skip_bad_rows=settings.skip_bad_rows,
+        has_offsets=leaf.has_offsets,
         reader=type(get_format(leaf.bare.type)),
         field_codes=leaf.fields,
     )

@@ -62,6 +62,8 @@ class ScanTask:
     """Whether the rows' bytes go into the pack."""
     skip_bad_rows: bool
     """Whether rows that cannot be used are counted rather than raised."""
+    has_offsets: bool = True
+    """Whether archives are opened, to find where their members lie."""
     reader: type | None = None
     """The class of its input type: it travels by name, which loads and registers it."""
     field_codes: dict[str, int] = field(default_factory=dict[str, int])

@@ -9,7 +9,7 @@ import numpy as np
 
 from playhead.errors import ManifestError
 from playhead.formats import BadRowError, ScannedFormat, format_of
-from playhead.index.build_audios import AUDIO_FIELD, find_turns
+from playhead.index.build_audios import AUDIO_FIELD, find_turns, name_archives
 from playhead.index.build_fields import FieldFiles
 from playhead.index.build_measure import measure
 from playhead.index.build_members import lies_in_members, scan_members
@@ -237,7 +237,7 @@ def _read(task: ScanTask, others: _Companions, lines: _Run) -> Rows:
     columns["row_size"] = (lines.ends - lines.starts)[rows.kept]
     columns["row_crc"] = np.array(list(map(crc32, content)), np.uint32)
     columns["status"], statuses = status_codes(rows)
-    if rows.members is not None:
+    if rows.members is not None and task.has_offsets:
         places = others.archives.find(rows.tar, rows.members)
         columns["audio_offset"], columns["audio_size"] = places
     parts = None
@@ -251,10 +251,11 @@ def _read(task: ScanTask, others: _Companions, lines: _Run) -> Rows:
             content = [a + b for a, b in zip(content, field_lines, strict=True)]
         columns["audio_offset"], columns["audio_size"] = extent(parts)
     if rows.audios is not None:
+        find = others.archives.find_turns if task.has_offsets else name_archives
         parts, columns["duration_us"] = find_turns(
             rows.audios,
             task.field_codes[AUDIO_FIELD],
-            lambda turns: others.archives.find_turns(turns, task.first_shard + 1),
+            lambda turns: find(turns, task.first_shard + 1),
             lambda file: task.pair.files[file - task.first_shard],
         )
         columns["audio_offset"], columns["audio_size"] = extent(parts)

@@ -74,6 +74,9 @@ class LeafEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Places of its manifests among them; the archives of each follow it."""
     embedded: bool = False
     """Whether the rows' bytes are in the pack."""
+    has_offsets: bool = True
+    """Whether it says where in its archives members lie; without, the columns `audio_offset` and
+    `audio_size` of rows in archives are 0, and so are the offsets and sizes of parts there."""
     options: dict[str, Any] = {}
     """The options that shaped its columns."""
     dropped: dict[str, int] = {}

@@ -11,6 +11,7 @@ from playhead.fetch import FetchSpec
 from playhead.fetch.augment import Augmentation
 from playhead.fetch.augment.noise import open_noise
 from playhead.formats import get_format
+from playhead.index.member_offsets import demand_member_offsets
 from playhead.loader.audio_lengths import audio_tokens_of
 from playhead.loader.columns import columns_of, has_tables, slice_length_of
 from playhead.loader.encoding import encoding_of
@@ -94,6 +95,8 @@ def open_part(
     augmentation = Augmentation.from_options(options)
     packs = open_columns(blend, config)
     _check_rows(blend, packs)
+    for note in () if options.metadata_only else demand_member_offsets(packs):
+        say(note)
     for leaf, pack in zip(blend.leaves, packs, strict=True):
         lines = extra_lines(leaf)
         if lines is not None:
