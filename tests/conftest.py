@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from support import servers
 
 settings.register_profile(
     "default",
@@ -13,3 +16,17 @@ settings.register_profile(
 )
 settings.register_profile("all", settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("PLAYHEAD_HYPOTHESIS", "default"))
+
+
+@pytest.fixture(scope="session")
+def seaweed(tmp_path_factory):
+    """An S3 server, one for all tests of a process: use a bucket of your own."""
+    with servers.seaweedfs(tmp_path_factory.mktemp("seaweed")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3(seaweed, monkeypatch):
+    """That server, found by the environment."""
+    servers.use(monkeypatch, seaweed.environment())
+    return seaweed
