@@ -1,0 +1,65 @@
+"""The official SDK takes the emulated AIStore for a real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import ais_sdk_checks
+from support.ais_emulator import AisEmulator
+from support.certificate import make_certificate
+
+aistore = pytest.importorskip("aistore")
+
+EXPECTED = {
+    "size": 11,
+    "whole": "hello world",
+    "range": "llo",
+    "direct": "hello world",
+    "member": 600,
+    "names": ["o 1/ü.bin", "t.tar"],
+    "batch True": [700, 0, 5, 3, 700],
+    "batch False": [700, 0, 5, 3, 700],
+}
+
+
+def check(told):
+    assert {key: told[key] for key in EXPECTED} == EXPECTED
+    # A HEAD has no text to tell the kind from.
+    assert told["raised"] == ["ErrObjNotFound", "AISError", "ErrBckAlreadyExists"]
+    assert told["counts"]["batch"] == 2
+    assert told["counts"]["batch entries"] == 10
+    assert told["counts"]["proxy get"] == told["counts"]["get"] - 1
+
+
+def test_the_installed_sdk_sees_what_a_real_server_shows():
+    check(ais_sdk_checks.seen())
+
+
+def test_the_oldest_supported_sdk_sees_the_same():
+    python = os.environ.get("PLAYHEAD_AIS126_PYTHON")
+    if not python:
+        pytest.skip("PLAYHEAD_AIS126_PYTHON does not name a Python with aistore 1.26.0")
+    env = {**os.environ, "PYTHONPATH": str(Path(ais_sdk_checks.__file__).parents[1])}
+    command = [python, "-m", "support.ais_sdk_checks"]
+    done = subprocess.run(command, env=env, capture_output=True, timeout=200, check=True)
+    check(json.loads(done.stdout))
+
+
+def test_tls_and_a_token_are_asked_for(tmp_path, monkeypatch):
+    # requests would take these for both, whatever the SDK is told.
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    folder = make_certificate(tmp_path)
+    with AisEmulator(token="let me in", tls=folder) as ais:
+        client = aistore.Client(ais.endpoint, ca_cert=str(folder / "cert.pem"), token=ais.token)
+        bucket = client.bucket("bck").create()
+        bucket.object("a").get_writer().put_content(b"over tls")
+        assert bucket.object("a").get_reader().read_all() == b"over tls"
+        stranger = aistore.Client(ais.endpoint, ca_cert=str(folder / "cert.pem"))
+        with pytest.raises(aistore.sdk.errors.AISError, match="token required"):
+            stranger.bucket("bck").object("a").get_reader().read_all()
