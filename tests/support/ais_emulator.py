@@ -138,7 +138,7 @@ class Control(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
-    def do_POST(self) -> None:  # noqa: N802 - its name
+    def do_POST(self) -> None:
         said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         what = said.pop("do")
         bucket = bucket_of(*said.pop("bucket")) if "bucket" in said else None
