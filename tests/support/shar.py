@@ -19,8 +19,9 @@ from lhotse.shar import SharWriter
 
 from playhead.blend.leaf import Leaf, LeafOptions
 from playhead.formats import LhotseShar, Part, Place
-from playhead.index.source import is_compressed, read_lines
+from playhead.index.source import read_lines
 from playhead.index.tar import scan_tar
+from playhead.storage.compression import is_compressed
 from support.corpus import wav_bytes
 
 if TYPE_CHECKING:

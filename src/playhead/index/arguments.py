@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from playhead.errors import ArchiveError, ConfigError, NotSupportedError, SourceNotFoundError
 from playhead.index.found import Discovery, merge, place
-from playhead.index.source import is_compressed
 from playhead.index.tar import Layout, guess_layout
 from playhead.paths import exists, expand, scheme
+from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

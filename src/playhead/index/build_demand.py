@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from playhead.errors import IndexMissingError, StaleIndexError
 from playhead.formats import format_of
 from playhead.index.sidecars import Sidecar, is_fresh
-from playhead.index.source import is_compressed
 from playhead.paths import index_path
+from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,9 @@ import numpy as np
 from playhead.errors import ArchiveError, DataError, ManifestError
 from playhead.formats import BadRowError
 from playhead.index.columns import Parts
-from playhead.index.source import is_compressed, read_lines
+from playhead.index.source import read_lines
 from playhead.index.tarhop import Archive
+from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

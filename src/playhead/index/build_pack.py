@@ -21,7 +21,7 @@ from playhead.index.build_rows import Rows, ScanTask
 from playhead.index.columns import ColumnSpool, Digester
 from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
-from playhead.index.source import is_compressed
+from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,8 +15,8 @@ from playhead.errors import ConfigError, NotSupportedError, PlayheadError, Sourc
 from playhead.formats.share_gpt_shards import shards_of
 from playhead.index.found import Blend, Discovery, Problem, place
 from playhead.index.sidecars import Sidecar
-from playhead.index.source import is_compressed
 from playhead.paths import expand, scheme
+from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from playhead.index.sidecars import Kind

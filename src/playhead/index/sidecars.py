@@ -15,9 +15,10 @@ from playhead.errors import (
 )
 from playhead.index.idx import IdxSummary, summarize_idx, write_idx_blocks
 from playhead.index.jsonl import iter_jsonl_offsets
-from playhead.index.source import check_unchanged, is_compressed, stamp
+from playhead.index.source import check_unchanged, stamp
 from playhead.index.tar import Layout, head_offsets, iter_tar_offsets
 from playhead.index.tarhop import is_zero_from
+from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

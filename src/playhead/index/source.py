@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from playhead.errors import (
@@ -17,8 +16,8 @@ from playhead.errors import (
     PlayheadError,
     SourceNotFoundError,
 )
-from playhead.index.compression import SUFFIXES, open_compressed
 from playhead.paths import scheme
+from playhead.storage.compression import open_whole
 from playhead.storage.local import forget_replaced
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ __all__ = [
     "LineBlock",
     "Stamp",
     "check_unchanged",
-    "is_compressed",
     "read_lines",
     "stamp",
     "stamps",
@@ -147,17 +145,6 @@ def check_unchanged(path: str, before: Stamp) -> None:
         )
 
 
-def is_compressed(path: str) -> bool:
-    """Whether a manifest's rows can only be read from its start, by its suffix.
-
-    Examples
-    --------
-    >>> is_compressed("cuts.jsonl.gz"), is_compressed("cuts.jsonl")
-    (True, False)
-    """
-    return path.endswith(SUFFIXES)
-
-
 def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]:
     r"""Read a file's lines in blocks of about `block_bytes`, without its byte order mark.
 
@@ -196,7 +183,7 @@ def read_lines(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[LineBlock]
 
 def _pieces(path: str, block_bytes: int) -> Iterator[bytes]:
     """Give a file's first three bytes, where a byte order mark would be, then the rest."""
-    with open_compressed(path) if is_compressed(path) else Path(path).open("rb") as file:
+    with open_whole(path) as file:
         head = b""
         while len(head) < len(_BOM) and (piece := file.read(len(_BOM) - len(head))):
             head += piece

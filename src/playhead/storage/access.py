@@ -67,6 +67,10 @@ def store_of(uri: str) -> Store:
 def _store(name: str, process: int) -> Store:
     # Connections and their threads do not survive a fork.
     del process
+    if name == "pipe":
+        from playhead.storage.pipe import PipeStore  # noqa: PLC0415  (few name a pipe)
+
+        return PipeStore()
     raise NotSupportedError(
         f"nothing reads {name}:// here",
         fix="Use a path, or one of " + ", ".join(sorted([*OBJECT_SCHEMES, "ais"])),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.stores import MemoryStore, plugged_in
 
-from playhead.errors import DataError, NotSupportedError
-from playhead.index.compression import open_compressed
+from playhead.errors import DataError, NotSupportedError, SourceNotFoundError
 from playhead.index.source import read_lines
+from playhead.storage.compression import open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ def suffix(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def read(path: Path, block_bytes: int = 1 << 20) -> bytes:
+def read(path: Path | str, block_bytes: int = 1 << 20) -> bytes:
     return b"".join(block.data for block in read_lines(str(path), block_bytes))
 
 
@@ -133,5 +134,20 @@ def test_other_codecs_are_refused(tmp_path: Path):
 
 
 def test_errors_of_the_disk_are_no_damage(tmp_path: Path):
-    with pytest.raises(FileNotFoundError), open_compressed(str(tmp_path / "none.jsonl.gz")):
+    with pytest.raises(FileNotFoundError), open_whole(str(tmp_path / "none.jsonl.gz")):
         pass
+
+
+def test_objects_and_commands_are_read_as_files_are(tmp_path: Path, suffix: str):
+    data = CODECS[suffix](LINES)
+    (tmp_path / f"cuts.jsonl{suffix}").write_bytes(data)
+    uris = [f"s3://b/cuts.jsonl{suffix}", f"http://b/cuts.jsonl{suffix}?key=1.txt"]
+    with plugged_in(MemoryStore(dict.fromkeys(uris, data))):
+        assert [read(uri, 1000) for uri in uris] == [LINES, LINES]
+    # What a command writes is what it is, whatever the command names.
+    assert read(f"pipe:cat {tmp_path}/cuts.jsonl{suffix}") == data
+
+
+def test_an_object_that_is_gone_is_no_damage():
+    with plugged_in(MemoryStore()), pytest.raises(SourceNotFoundError):
+        read("s3://b/cuts.jsonl.gz")
