@@ -68,6 +68,10 @@ class PlayheadError(Exception):
     ----------
     exit_code
         What a command ends with: 2 for bad input, 1 for work that failed.
+    where
+        The place, as it was given.
+    advice
+        What to do: `fix`, as it was given.
 
     Examples
     --------
@@ -76,8 +80,11 @@ class PlayheadError(Exception):
     """
 
     exit_code: int = 1
+    where: str | None = None
+    advice: str | None = None
 
     def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+        self.where, self.advice = where, fix
         # Worker processes hand errors over by their text alone: a finished text passes unchanged.
         is_name = "_" in what.partition(" ")[0]
         message = what if is_name else what[:1].upper() + what[1:]

@@ -12,6 +12,7 @@ from playhead.blend.leaf import Leaf, LeafOptions
 from playhead.blend.transforms import TRANSFORMS
 from playhead.blend.types import declared
 from playhead.blend.weights import whole_weight
+from playhead.config.faults import collected
 from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Kind
     from playhead.blend.mixture import Twig
-    from playhead.config import Options
+    from playhead.config import Options, Spot
+    from playhead.config.faults import Faults
 
 __all__ = ["check_joined", "is_stream", "leaves_of"]
 
@@ -28,8 +30,10 @@ _LONGEST_KEY = 24
 _NAMING_LABELS = ("corpus", "language", "dataset", "subset", "split")
 
 
-def leaves_of(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple[Leaf, ...]:
-    """Make the leaves of a tree, each with its key, name, share and options.
+def leaves_of(
+    twigs: Sequence[tuple[Twig, Fraction]], options: Options, faults: Faults | None = None
+) -> list[tuple[Leaf, Spot]]:
+    """Make the leaves of a tree, each with its key, name, share and options; and its entry.
 
     Parameters
     ----------
@@ -37,33 +41,37 @@ def leaves_of(twigs: Sequence[tuple[Twig, Fraction]], options: Options) -> tuple
         The leaves of the tree with their shares, in declared order.
     options
         The options of the section.
+    faults
+        Gets what is refused of leaves, which are left out then; None raises the first.
 
     Raises
     ------
     ConfigError
         If two have one name, or options contradict each other.
     """
-    keys = _keys([twig for twig, _ in twigs])
+    keys = _keys([twig for twig, _ in twigs], faults)
     names = [_shown(twig) for twig, _ in twigs]
     count = Counter(names)
-    return tuple(
-        Leaf(
-            key=key,
-            name=name if count[name] == 1 else _further(name, twig),
-            type=twig.type,
-            kind=_kind(twig),
-            weight=whole_weight(share),
-            paths=twig.source.paths,
-            options=_leaf_options(twig, options),
-            own=twig.own,
-            extra_fields=twig.extra_fields,
-            concatenation=twig.branch.concatenation,
-            transforms=twig.branch.transforms,
-            **_tags(twig),
-            labels=twig.branch.labels,
-        )
-        for (twig, share), key, name in zip(twigs, keys, names, strict=True)
-    )
+    leaves: list[tuple[Leaf, Spot]] = []
+    for (twig, share), key, name in zip(twigs, keys, names, strict=True):
+        with collected(faults):
+            leaf = Leaf(
+                key=key,
+                name=name if count[name] == 1 else _further(name, twig),
+                type=twig.type,
+                kind=_kind(twig),
+                weight=whole_weight(share),
+                paths=twig.source.paths,
+                options=_leaf_options(twig, options),
+                own=twig.own,
+                extra_fields=twig.extra_fields,
+                concatenation=twig.branch.concatenation,
+                transforms=twig.branch.transforms,
+                **_tags(twig),
+                labels=twig.branch.labels,
+            )
+            leaves.append((leaf, twig.where))
+    return leaves
 
 
 def _tags(twig: Twig) -> dict[str, Mapping[str, Any]]:
@@ -75,7 +83,7 @@ def _tags(twig: Twig) -> dict[str, Mapping[str, Any]]:
     return {"tags": own, "outer_tags": further}
 
 
-def _keys(twigs: Sequence[Twig]) -> list[str]:
+def _keys(twigs: Sequence[Twig], faults: Faults | None) -> list[str]:
     seen: Counter[str] = Counter()
     owners: dict[str, Twig] = {}
     keys: list[str] = []
@@ -88,11 +96,12 @@ def _keys(twigs: Sequence[Twig]) -> list[str]:
             key = _short(twig.name)
         owner = owners.setdefault(key, twig)
         if owner is not twig:
-            raise ConfigError(
-                f"the name {twig.name or owner.name!r} is taken by {owner.where}",
-                where=str(twig.where),
-                fix="Give each entry a name of its own: progress is kept under it",
-            )
+            with collected(faults):
+                raise ConfigError(
+                    f"the name {twig.name or owner.name!r} is taken by {owner.where}",
+                    where=str(twig.where),
+                    fix="Give each entry a name of its own: progress is kept under it",
+                )
         keys.append(key)
     return keys
 

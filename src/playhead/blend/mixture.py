@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from playhead.blend.weights import shares, temperatures
+from playhead.config.faults import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Concatenation, ExtraField, Transform
     from playhead.blend.sources import Source
     from playhead.config import Spot
+    from playhead.config.faults import Faults
 
 __all__ = ["Branch", "Mixture", "Twig", "spread"]
 
@@ -86,7 +88,10 @@ Node: TypeAlias = "Mixture | Twig"
 
 
 def spread(
-    mixture: Mixture, exponents: Sequence[float], share: Fraction = Fraction(1)
+    mixture: Mixture,
+    exponents: Sequence[float],
+    share: Fraction = Fraction(1),
+    faults: Faults | None = None,
 ) -> Iterator[tuple[Twig, Fraction]]:
     """Every leaf of a tree with its share of the whole, in declared order.
 
@@ -98,19 +103,26 @@ def spread(
         Temperatures of its levels, from the top.
     share
         The share of the whole that the tree has.
+    faults
+        Gets impossible weights, for which siblings are taken for equal; None raises the first.
 
     Raises
     ------
     ConfigError
         When weights or temperatures are impossible.
     """
+    if not mixture.children:
+        return
     if mixture.temperature is not None:
-        exponents = temperatures(mixture.temperature, mixture.depth, mixture.where)
+        with collected(faults):
+            exponents = temperatures(mixture.temperature, mixture.depth, mixture.where)
     exponent, rest = (exponents[0], exponents[1:]) if mixture.is_level else (1.0, exponents)
     weights = [child.weight for child in mixture.children]
-    parts = shares(weights, exponent, mixture.where)
+    parts = [Fraction(1, len(weights))] * len(weights)
+    with collected(faults):
+        parts = shares(weights, exponent, mixture.where)
     for child, part in zip(mixture.children, parts, strict=True):
         if isinstance(child, Mixture):
-            yield from spread(child, rest, share * part)
+            yield from spread(child, rest, share * part, faults)
         else:
             yield child, share * part

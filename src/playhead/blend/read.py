@@ -17,10 +17,12 @@ from playhead.blend.weights import temperatures
 from playhead.blend.yaml_loader import refuse_circles
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.config import Options, Spot, read_options
+from playhead.config.faults import collected
 from playhead.errors import ConfigError, NotSupportedError, UnknownOptionError
 
 if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
+    from playhead.config.faults import Faults
 
 __all__ = ["Blend", "open_config", "read_blend", "read_section"]
 
@@ -41,6 +43,8 @@ class Blend:
     """Whether a pass over the data ends."""
     notes: tuple[str, ...]
     """What people should be told once."""
+    spots: tuple[Spot, ...]
+    """For each leaf its entry."""
 
 
 def read_blend(
@@ -80,7 +84,12 @@ def read_blend(
 
 
 def read_section(
-    tree: YamlTree, found: Section, *, strict: bool, overrides: Mapping[str, Any]
+    tree: YamlTree,
+    found: Section,
+    *,
+    strict: bool,
+    overrides: Mapping[str, Any],
+    faults: Faults | None = None,
 ) -> Blend:
     """Read the blend of one section.
 
@@ -92,40 +101,50 @@ def read_section(
         The section.
     strict, overrides
         As for `read_blend`.
+    faults
+        Gets what is refused, and the rest is read all the same; None raises the first.
 
     Raises
     ------
     ConfigError
-        When the config cannot be used; the message names file and place.
+        When the config cannot be used; the message names file and place. Of a config without any
+        entries that is so with `faults` too.
     """
     where = Spot(tree.path, found.keys)
     notes: list[str] = []
     values = {**_body(tree, found), **overrides}
     _check_overrides(overrides)
-    options = read_options(values, where=where, strict=strict, notes=notes)
+    options = read_options(values, where=where, strict=strict, notes=notes, faults=faults)
     entries, way = _entries(options, where, notes)
     keys = () if isinstance(tree.content, list) else (*found.keys, *way)
     remarks = Remarks(strict=strict)
-    mixture = plant(entries, tree, keys, options, remarks)
-    exponents = temperatures(
-        options.reweight_temperature, mixture.depth, where.at("reweight_temperature")
-    )
-    twigs = list(spread(mixture, exponents))
+    mixture = plant(entries, tree, keys, options, remarks, faults=faults)
+    exponents = [1.0] * mixture.depth
+    with collected(faults):
+        exponents = temperatures(
+            options.reweight_temperature, mixture.depth, where.at("reweight_temperature")
+        )
+    twigs = list(spread(mixture, exponents, faults=faults))
     for twig, _ in twigs:
-        check_joined(twig)
-    finite = _is_finite(options, found, [twig for twig, _ in twigs])
+        with collected(faults):
+            check_joined(twig)
+    finite = True
+    with collected(faults):
+        finite = _is_finite(options, found, [twig for twig, _ in twigs])
     if finite and any(share * len(twigs) != 1 for _, share in twigs):
         notes.append(
             "a pass that ends takes every sample once: weights mean nothing to it, but for 0, which"
             " leaves data out"
         )
         twigs = [(twig, share) for twig, share in twigs if share]
+    leaves = leaves_of(twigs, options, faults)
     return Blend(
-        leaves=leaves_of(twigs, options),
+        leaves=tuple(leaf for leaf, _ in leaves),
         options=options,
         section=found.name,
         finite=finite,
         notes=(*notes, *remarks.notes()),
+        spots=tuple(spot for _, spot in leaves),
     )
 
 

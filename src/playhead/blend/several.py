@@ -9,6 +9,7 @@ from playhead.blend.read import open_config, read_section
 from playhead.blend.section import INPUTS, Section, find_section
 from playhead.blend.several_top import OPTION_NAMES, Top, at_keys
 from playhead.config import Spot
+from playhead.config.faults import collected
 from playhead.config.read import convert_option
 from playhead.errors import ConfigError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from playhead.blend.read import Blend
     from playhead.blend.yaml_tree import YamlTree
     from playhead.config import Options
+    from playhead.config.faults import Faults
 
 __all__ = ["Blends", "Named", "read_blends", "sections_of"]
 
@@ -48,6 +50,7 @@ def read_blends(
     strict: bool = False,
     overrides: Mapping[str, Any] | None = None,
     data_blend_dir: str | None = None,
+    faults: Faults | None = None,
 ) -> Blends:
     """Read the blend of a config, or those of the parts of one with `multi_config: true`.
 
@@ -61,6 +64,8 @@ def read_blends(
         As for `read_blend`.
     overrides
         Options that win over those of every part.
+    faults
+        Gets what is refused, and the rest is read all the same; None raises the first.
 
     Raises
     ------
@@ -81,11 +86,15 @@ def read_blends(
                 where=str(Spot(tree.path, found.keys)),
                 fix="Write multi_config: true into the config, beside its parts",
             )
-        return _one(tree, found, strict=strict, overrides=given)
+        return _one(tree, found, strict=strict, overrides=given, faults=faults)
     several = Top(tree, top, given, strict=strict)
-    parts = several.read()
-    fusion = several.fusion()
-    weights = several.weights(list(parts), fusion)
+    parts = several.read(faults)
+    fusion = "round_robin"
+    with collected(faults):
+        fusion = several.fusion()
+    weights = (1,) * len(parts)
+    with collected(faults):
+        weights = several.weights(list(parts), fusion)
     return Blends(parts=parts, fusion=fusion, weights=weights, notes=tuple(several.notes))
 
 
@@ -121,9 +130,17 @@ def sections_of(config: Any, section: str, *, data_blend_dir: str | None = None)
     return [Named(section, _above(tree, found, {}, strict=False).get("indexes_root"))]
 
 
-def _one(tree: YamlTree, found: Section, *, strict: bool, overrides: Mapping[str, Any]) -> Blends:
+def _one(
+    tree: YamlTree,
+    found: Section,
+    *,
+    strict: bool,
+    overrides: Mapping[str, Any],
+    faults: Faults | None = None,
+) -> Blends:
     handed = _above(tree, found, overrides, strict=strict)
-    blend = read_section(tree, found, strict=strict, overrides={**handed, **overrides})
+    options = {**handed, **overrides}
+    blend = read_section(tree, found, strict=strict, overrides=options, faults=faults)
     return Blends(parts={"": blend}, fusion=None, weights=(1,), notes=())
 
 

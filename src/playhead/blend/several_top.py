@@ -11,6 +11,7 @@ from playhead.blend.read import read_section
 from playhead.blend.section import INPUTS, Section
 from playhead.blend.weights import shares, whole_weight
 from playhead.config import Options, Spot
+from playhead.config.faults import collected
 from playhead.config.keys import refuse_misspelt
 from playhead.config.read import convert_option, without_missing
 from playhead.errors import ConfigError
@@ -18,6 +19,7 @@ from playhead.errors import ConfigError
 if TYPE_CHECKING:
     from playhead.blend.read import Blend
     from playhead.blend.yaml_tree import YamlTree
+    from playhead.config.faults import Faults
 
 __all__ = ["OPTION_NAMES", "Top", "at_keys"]
 
@@ -89,15 +91,21 @@ class Top:
         )
         self._options = {**self._given, **overrides}
 
-    def read(self) -> dict[str, Blend]:
+    def read(self, faults: Faults | None = None) -> dict[str, Blend]:
         """Read its parts, by name, in the order of names.
+
+        Parameters
+        ----------
+        faults
+            Gets what is refused, and the rest is read all the same; None raises the first.
 
         Raises
         ------
         ConfigError
             When the section or one of its parts cannot be used.
         """
-        self._check()
+        with collected(faults):
+            self._check()
         names = self.names()
         decided = self.handed_down()
         parts: dict[str, Blend] = {}
@@ -108,13 +116,15 @@ class Top:
                 Section((*self._found.keys, name), self._found.name),
                 strict=self._strict,
                 overrides={**decided, **self._overrides, "multi_config": False},
+                faults=faults,
             )
             parts[name] = replace(
                 blend,
                 leaves=tuple(replace(leaf, name=f"{name}/{leaf.name}") for leaf in blend.leaves),
                 notes=tuple(f"part {name}: {note}" for note in blend.notes),
             )
-        self._check_one(parts)
+        with collected(faults):
+            self._check_one(parts)
         self._note_unreached(list(parts))
         return parts
 

@@ -14,6 +14,7 @@ from playhead.blend.transforms import TRANSFORMS
 from playhead.blend.types import declared
 from playhead.blend.weights import shares
 from playhead.config import Spot
+from playhead.config.faults import collected
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.paths import scheme
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Transform
     from playhead.blend.yaml_tree import YamlTree
     from playhead.config import Options
+    from playhead.config.faults import Faults
 
 __all__ = ["plant"]
 
@@ -30,7 +32,13 @@ _DEEPEST = 100
 
 
 def plant(
-    entries: Any, tree: YamlTree, keys: tuple[str | int, ...], options: Options, remarks: Remarks
+    entries: Any,
+    tree: YamlTree,
+    keys: tuple[str | int, ...],
+    options: Options,
+    remarks: Remarks,
+    *,
+    faults: Faults | None = None,
 ) -> Mixture:
     """The tree of a blend.
 
@@ -46,6 +54,8 @@ def plant(
         The options of the section.
     remarks
         Gets what people should be told once.
+    faults
+        Gets what is refused of entries, which are left out then; None raises the first.
 
     Raises
     ------
@@ -54,7 +64,8 @@ def plant(
     """
     branch = Branch(options={name: getattr(options, name) for name in CASCADED})
     files = () if tree.folder is None else (str(Path(tree.path).resolve()),)
-    return _Gardener(remarks=remarks, files=files).mixture(entries, tree, keys, branch)
+    gardener = _Gardener(remarks=remarks, files=files, faults=faults)
+    return gardener.mixture(entries, tree, keys, branch)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +75,7 @@ class _Gardener:
     remarks: Remarks
     files: tuple[str, ...]
     level: int = 0
+    faults: Faults | None = None
 
     def mixture(
         self, entries: Any, tree: YamlTree, keys: tuple[str | int, ...], branch: Branch
@@ -87,7 +99,10 @@ class _Gardener:
                 where=str(where),
                 fix="List entries, each with a type, or name a YAML file that does",
             )
-        nodes = [self._node(given, tree, (*keys, n), branch) for n, given in enumerate(entries)]
+        nodes: list[Node] = []
+        for number, given in enumerate(entries):
+            with collected(self.faults):
+                nodes.append(self._node(given, tree, (*keys, number), branch))
         return Mixture(weight=None, children=nodes, where=where, is_level=True)
 
     def _node(

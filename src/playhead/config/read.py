@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import isfinite, isinf
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
+from playhead.config.faults import collected
 from playhead.config.keys import refuse_misspelt
 from playhead.config.options import Options
 from playhead.config.status import STATUS, Status
@@ -15,6 +16,7 @@ from playhead.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from playhead.config.faults import Faults
     from playhead.config.spot import Spot
 
 __all__ = ["convert_option", "read_options", "without_missing"]
@@ -83,7 +85,12 @@ _DRAWN_SEEDS = ("trng", "randomized")
 
 
 def read_options(
-    section: Mapping[str, Any], *, where: Spot, strict: bool, notes: list[str]
+    section: Mapping[str, Any],
+    *,
+    where: Spot,
+    strict: bool,
+    notes: list[str],
+    faults: Faults | None = None,
 ) -> Options:
     """Check the keys of a section.
 
@@ -97,6 +104,8 @@ def read_options(
         Take every unknown key for an error.
     notes
         Gets what people should be told once.
+    faults
+        Gets what is refused, and the rest is read all the same; None raises the first.
 
     Raises
     ------
@@ -105,15 +114,21 @@ def read_options(
     """
     given = without_missing(section)
     unknown = [key for key in given if key not in _KNOWN and key not in _SILENT]
-    refuse_misspelt(unknown, _KNOWN, where, strict=strict)
+    for keys in [unknown] if faults is None else [[key] for key in unknown]:
+        with collected(faults):
+            refuse_misspelt(keys, _KNOWN, where, strict=strict)
     if unknown:
         notes.append(f"keys of {where} that mean nothing here: {', '.join(unknown)}")
-    values = {
-        name: convert_option(name, value, where) for name, value in given.items() if name in _KNOWN
-    }
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _KNOWN:
+            with collected(faults):
+                values[name] = convert_option(name, value, where)
     if values.get("bucket_duration_bins") is not None or values.get("bucket_batch_size"):
         values["use_bucketing"] = True
-    _check_together(values, where)
+    for check in (_check_bins, _check_sizes, _check_limits, _check_packed):
+        with collected(faults):
+            check(values, where)
     _note(values, where, notes)
     return Options(**values)
 
@@ -182,8 +197,8 @@ def _default(name: str) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _check_together(values: Mapping[str, Any], where: Spot) -> None:
-    bins, sizes = values.get("bucket_duration_bins"), values.get("bucket_batch_size")
+def _check_bins(values: Mapping[str, Any], where: Spot) -> None:
+    bins = values.get("bucket_duration_bins")
     if bins is not None and any(isinstance(item, tuple) for item in bins):
         _check_pairs(bins, where)
     if bins is not None and (not bins or any(b <= a for a, b in pairwise(bins))):
@@ -192,6 +207,10 @@ def _check_together(values: Mapping[str, Any], where: Spot) -> None:
             where=str(where.at("bucket_duration_bins")),
             fix="Sort the bins, and name each once",
         )
+
+
+def _check_sizes(values: Mapping[str, Any], where: Spot) -> None:
+    bins, sizes = values.get("bucket_duration_bins"), values.get("bucket_batch_size")
     if sizes is not None and bins is None:
         raise ConfigError(
             "`bucket_batch_size` is given without `bucket_duration_bins`",
@@ -210,6 +229,9 @@ def _check_together(values: Mapping[str, Any], where: Spot) -> None:
             where=str(where.at("bucket_batch_size")),
             fix="Give longer bins the same size or a smaller one",
         )
+
+
+def _check_limits(values: Mapping[str, Any], where: Spot) -> None:
     for least, most in (
         ("min_duration", "max_duration"),
         ("min_tokens", "max_tokens"),
@@ -222,6 +244,9 @@ def _check_together(values: Mapping[str, Any], where: Spot) -> None:
                 where=str(where.at(least)),
                 fix="Exchange or widen them",
             )
+
+
+def _check_packed(values: Mapping[str, Any], where: Spot) -> None:
     if values.get("use_packed_sequence_sampling") and not (
         values.get("use_multimodal_sampling") and values.get("batch_tokens")
     ):
