@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from playhead.cli.index_tokens import TokenResult
     from playhead.errors import PlayheadError
-    from playhead.index.build import PackResult
+    from playhead.index.build_result import PackResult
     from playhead.index.sidecars import Sidecar
 
 __all__ = ["Failure", "Report"]

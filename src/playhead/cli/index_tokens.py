@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from playhead.blend import Blend
     from playhead.blend.leaf import Leaf
-    from playhead.index.build import PackResult
     from playhead.index.build_pace import Progress
+    from playhead.index.build_result import PackResult
     from playhead.index.pack import LeafPack
+    from playhead.index.pool import Workers
     from playhead.tokens.encoding import Encoding
 
 __all__ = [
@@ -158,7 +159,7 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
 
 
 def count_tokens(
-    leaves: Sequence[tuple[Leaf, LeafPack, Encoding]], *, workers: int, force: bool
+    leaves: Sequence[tuple[Leaf, LeafPack, Encoding]], *, workers: Workers, force: bool
 ) -> list[TokenResult]:
     """Count the tokens of leaves, with a bar where a person is looking.
 
@@ -168,7 +169,7 @@ def count_tokens(
         The leaves with their columns and what makes tokens of their rows; two of one source, the
         same fields and the same encoding are counted once.
     workers
-        How many threads or processes may work.
+        How many threads or processes may work; or a cluster.
     force
         Count what is up to date too.
 
@@ -222,7 +223,7 @@ def _counted(
     pack: LeafPack,
     encoding: Encoding,
     *,
-    workers: int,
+    workers: Workers,
     progress: Progress,
     force: bool,
 ) -> TokenResult:

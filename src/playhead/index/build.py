@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from playhead.errors import BuildError, PlayheadError, StaleIndexError
+from playhead.errors import PlayheadError, StaleIndexError
 from playhead.index.build_demand import demand_indexes
 from playhead.index.build_pace import PATIENCE_SECONDS, Pace, Progress, part_cost
 from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
+from playhead.index.build_result import (
+    PackResult,
+    is_done,
+    named_os_errors,
+    readable_pack,
+    result_of,
+)
 from playhead.index.build_scan import scan
 from playhead.index.build_target import (
     PACK_FOLDER,
@@ -24,16 +28,16 @@ from playhead.index.build_target import (
     why_declared_is_stale,
 )
 from playhead.index.build_workers import scan_plans
-from playhead.index.disk_errors import fix_of
 from playhead.index.lock import build_lock
-from playhead.index.pack import LeafPack, Pack, PackVersionError, open_pack
+from playhead.index.pack import LeafPack, open_pack
 from playhead.index.source import stamps
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from playhead.blend.leaf import Leaf
     from playhead.index.build_rows import Rows
+    from playhead.index.pool import Workers
 
 __all__ = ["WAIT_SECONDS", "PackResult", "build_packs", "open_leaves"]
 
@@ -46,29 +50,11 @@ _DEFAULT_COMMAND = "playhead index CONFIG"
 _log = logging.getLogger("playhead")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PackResult:
-    """One pack after `build_packs`."""
-
-    path: str
-    """Its file."""
-    keys: list[str]
-    """Keys of its leaves."""
-    status: Literal["built", "fresh", "failed"]
-    """`fresh`: it was up to date and is as it was."""
-    num_rows: int
-    """Rows of all its leaves."""
-    dropped: dict[str, int]
-    """Rows left out, by reason."""
-    error: PlayheadError | None = None
-    """Why it failed."""
-
-
 def build_packs(
     leaves: Sequence[Leaf],
     *,
     indexes_root: str | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     force: bool = False,
     embed_rows: bool = False,
     skip_bad_rows: bool = False,
@@ -85,7 +71,7 @@ def build_packs(
         Where the packs are kept, in its folder `playhead`; each leaf's own root, else the user's
         cache, if None.
     workers
-        Processes that read.
+        Processes that read, or a cluster that sees the same files under the same names.
     force
         Build all, and read all.
     embed_rows
@@ -110,22 +96,22 @@ def build_packs(
     plans: list[PackPlan] = []
     for target in todo:
         try:
-            with _named_os_errors(target):
+            with named_os_errors(target):
                 target.path.parent.mkdir(parents=True, exist_ok=True)
-                old = None if force else _readable_pack(target.path)
-                if old is not None and _is_done(target, old, embed=embed_rows):
-                    results[target.path] = _result(target, "fresh", old, None)
+                old = None if force else readable_pack(target.path)
+                if old is not None and is_done(target, old, embed=embed_rows):
+                    results[target.path] = result_of(target, "fresh", old, None)
                     continue
                 plan = plan_pack(target, old, settings)
         except PlayheadError as error:
-            results[target.path] = _result(target, "failed", None, error)
+            results[target.path] = result_of(target, "failed", None, error)
             continue
         pace.add(sum(plan.costs))
         plans.append(plan)
 
     def write(plan: PackPlan, scans: Iterable[Iterator[Rows]]) -> None:
         with (
-            _named_os_errors(plan.target),
+            named_os_errors(plan.target),
             build_lock(plan.target.path, wait_seconds=wait_seconds, on_wait=_log.warning),
         ):
             write_plan(plan, scans, pace)
@@ -133,7 +119,7 @@ def build_packs(
     for plan, error in scan_plans(plans, workers, write, _log.warning):
         pack = open_pack(plan.target.path) if error is None else None
         status = "built" if error is None else "failed"
-        results[plan.target.path] = _result(plan.target, status, pack, error)
+        results[plan.target.path] = result_of(plan.target, status, pack, error)
     return [results[target.path] for target in todo]
 
 
@@ -211,58 +197,20 @@ def open_leaves(
 def _ensure(target: Target, cost: float, pace: Pace, wait_seconds: float) -> None:
     """Make a pack fresh, or wait until another process has."""
     with (
-        _named_os_errors(target),
+        named_os_errors(target),
         build_lock(target.path, wait_seconds=wait_seconds, on_wait=_log.warning),
     ):
         if _is_fresh(target):
             pace.skip(cost)
             return
-        plan = plan_pack(target, _readable_pack(target.path), PackSettings())
+        plan = plan_pack(target, readable_pack(target.path), PackSettings())
         pace.skip(cost - sum(plan.costs))
         write_plan(plan, map(scan, plan.tasks), pace)
 
 
-@contextmanager
-def _named_os_errors(target: Target) -> Generator[None]:
-    """Say what the system says (a full disk, a file that may not be read) as an error of ours."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, PlayheadError):
-            raise
-        where = error.filename or target.path
-        raise BuildError(
-            f"the pack cannot be built: {error.strerror or error}",
-            where=str(where),
-            fix=fix_of(error),
-        ) from error
-
-
 def _is_fresh(target: Target) -> bool:
-    pack = _readable_pack(target.path)
+    pack = readable_pack(target.path)
     return pack is not None and target_is_fresh(target, pack)
-
-
-def _is_done(target: Target, pack: Pack, *, embed: bool) -> bool:
-    """Whether a pack is up to date and has its rows embedded if that is wanted."""
-    embedded = not embed or all(entry.embedded for entry in pack.leaves)
-    return embedded and target_is_fresh(target, pack)
-
-
-def _readable_pack(path: Path) -> Pack | None:
-    """Return a pack if there is one of this version.
-
-    Raises
-    ------
-    IndexFileError
-        If it is damaged: packs appear whole, so that says something of the disk.
-    """
-    if not path.exists():
-        return None
-    try:
-        return open_pack(path)
-    except PackVersionError:
-        return None
 
 
 def _open_declared(sources: LeafSources, path: str) -> LeafPack:
@@ -292,22 +240,3 @@ def _cost(target: Target) -> float:
 
 def _under(indexes_root: str | None) -> str | None:
     return None if indexes_root is None else str(Path(indexes_root) / PACK_FOLDER)
-
-
-def _result(
-    target: Target,
-    status: Literal["built", "fresh", "failed"],
-    pack: Pack | None,
-    error: PlayheadError | None,
-) -> PackResult:
-    dropped: Counter[str] = Counter()
-    for entry in () if pack is None else pack.leaves:
-        dropped.update(entry.dropped)
-    return PackResult(
-        path=str(target.path),
-        keys=[member.leaf.key for member in target.members],
-        status=status,
-        num_rows=0 if pack is None else sum(entry.num_rows for entry in pack.leaves),
-        dropped=dict(dropped),
-        error=error,
-    )

@@ -5,47 +5,37 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from playhead.errors import PlayheadError, WorkerError
-from playhead.index.build_rows import Rows, ScanTask
 from playhead.index.build_scan import scan
-from playhead.index.columns import COLUMNS, PART_COLUMNS, Parts
 from playhead.index.lock import machine_name
 from playhead.index.pool import run_each
+from playhead.index.scan_files import read_scan, write_scan
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from playhead.index.build_pack import PackPlan
-    from playhead.index.columns import Block
+    from playhead.index.build_rows import Rows, ScanTask
+    from playhead.index.pool import Workers
 
     _Write = Callable[[PackPlan, Iterable[Iterator[Rows]]], None]
 
 __all__ = ["scan_plans"]
 
-# With the number of parts of each row.
-_NUM_PARTS = 1 + len(PART_COLUMNS)
-_NUM_BESIDE = 4 + _NUM_PARTS
-
 
 class _Job(NamedTuple):
-    """One manifest, and the file that its columns go to."""
+    """One manifest, and the file that its rows go to."""
 
     plan: int
     task: ScanTask
-    path: str
+    path: Path
 
 
 @dataclass(kw_only=True)
@@ -54,12 +44,12 @@ class _Progress:
 
     folder: Path
     missing: int
-    paths: list[str] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
 
 
 def scan_plans(
     plans: Sequence[PackPlan],
-    workers: int,
+    workers: Workers,
     write: _Write,
     on_death: Callable[[str], None],
 ) -> Generator[tuple[PackPlan, PlayheadError | None]]:
@@ -70,7 +60,7 @@ def scan_plans(
     plans
         The packs.
     workers
-        Number of processes; this one alone if it is one.
+        Number of processes, this one alone if it is one; or a cluster.
     write
         Called with a pack and the rows of each of its tasks.
     on_death
@@ -81,7 +71,7 @@ def scan_plans(
     tuple
         Each pack, and why it failed, or None.
     """
-    if workers > 1:
+    if workers != 1:
         yield from _scan_in_workers(plans, workers, write, on_death)
         return
     for plan in plans:
@@ -90,7 +80,7 @@ def scan_plans(
 
 def _scan_in_workers(
     plans: Sequence[PackPlan],
-    workers: int,
+    workers: Workers,
     write: _Write,
     on_death: Callable[[str], None],
 ) -> Generator[tuple[PackPlan, PlayheadError | None]]:
@@ -104,7 +94,7 @@ def _scan_in_workers(
         failed: set[int] = set()
         for plan, state in zip(plans, progress, strict=True):
             if state.missing == 0:
-                yield plan, _written(plan, map(_read_back, state.paths), write)
+                yield plan, _written(plan, _read_back(plan, state), write)
         for outcome in run_each(
             _scan_to_file,
             jobs,
@@ -119,11 +109,9 @@ def _scan_in_workers(
                 failed.add(job.plan)
                 yield plan, _placed(outcome.error, job)
                 continue
-            if outcome.result is not None:
-                job.task.dropped = outcome.result
             state.missing -= 1
             if state.missing == 0:
-                yield plan, _written(plan, map(_read_back, state.paths), write)
+                yield plan, _written(plan, _read_back(plan, state), write)
     finally:
         for state in progress:
             shutil.rmtree(state.folder, ignore_errors=True)
@@ -133,7 +121,7 @@ def _start(plan: PackPlan) -> _Progress:
     parent = plan.target.path.parent
     _remove_abandoned(parent)
     folder = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
-    paths = [str(folder / str(number)) for number in range(len(plan.tasks))]
+    paths = [folder / str(number) for number in range(len(plan.tasks))]
     return _Progress(folder=folder, missing=len(plan.tasks), paths=paths)
 
 
@@ -150,58 +138,19 @@ def _written(
     return None
 
 
-def _scan_to_file(job: _Job) -> Counter[str]:
-    """Scan a manifest in a worker: leave its columns in a file, return what was left out."""
-    with Path(job.path).open("wb") as file:
-        for rows in scan(job.task):
-            for name in COLUMNS:
-                _save(file, rows.columns[name])
-            for part in _beside(rows):
-                _save(file, part)
-    return job.task.dropped
+def _scan_to_file(job: _Job) -> None:
+    """Scan a manifest in a worker, and leave its rows in a file."""
+    # A machine that was given up may write on: every copy is whole when it takes the name.
+    temporary = Path(f"{job.path}.{uuid.uuid4().hex}")
+    with temporary.open("wb") as file:
+        write_scan(file, job.task)
+    temporary.replace(job.path)
 
 
-def _save(file: IO[bytes], column: NDArray[Any]) -> None:
-    # Into a file of the system NumPy writes by itself, and does not say why it cannot.
-    buffer = BytesIO()
-    np.save(buffer, column, allow_pickle=False)
-    file.write(buffer.getbuffer())
-
-
-def _read_back(path: str) -> Iterator[Rows]:
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        while file.tell() < size:
-            columns = {name: _load(file) for name in COLUMNS}
-            yield _rows(columns, [_load(file) for _ in range(_NUM_BESIDE)])
-    Path(path).unlink()
-
-
-def _beside(rows: Rows) -> list[NDArray[Any]]:
-    """What rows have beside their columns, as arrays."""
-    data, parts = rows.data or [], rows.parts
-    empty = np.zeros(0, np.int64)
-    return [
-        np.frombuffer(msgspec.json.encode([rows.statuses, rows.data is not None]), np.uint8),
-        np.array(list(map(len, data)), np.int64),
-        np.frombuffer(b"".join(data), np.uint8),
-        np.array([rows.position, parts is not None], np.int64),
-        *((empty,) * _NUM_PARTS if parts is None else parts),
-    ]
-
-
-def _rows(columns: Block, beside: list[NDArray[Any]]) -> Rows:
-    head, sizes, content, facts, *parts = beside
-    statuses, is_embedded = msgspec.json.decode(head.tobytes())
-    data = None
-    if is_embedded:
-        ends, whole = np.cumsum(sizes).tolist(), content.tobytes()
-        data = [whole[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
-    return Rows(columns, data, int(facts[0]), statuses, Parts(*parts) if facts[1] else None)
-
-
-def _load(file: IO[bytes]) -> NDArray[Any]:
-    return np.load(file, allow_pickle=False)
+def _read_back(plan: PackPlan, state: _Progress) -> Iterator[Iterator[Rows]]:
+    for task, path in zip(plan.tasks, state.paths, strict=True):
+        yield read_scan(path, task)
+        path.unlink()
 
 
 def _placed(error: PlayheadError, job: _Job) -> PlayheadError:

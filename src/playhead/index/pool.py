@@ -8,17 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from playhead.errors import BuildError, PlayheadError, WorkerError
 from playhead.index.disk_errors import fix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from multiprocessing.connection import Connection, PipeConnection
     from multiprocessing.process import BaseProcess
 
-__all__ = ["Outcome", "run_each"]
+__all__ = ["Cluster", "Outcome", "Workers", "at_most", "attempt", "outcome_of", "run_each"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -41,6 +41,35 @@ class Outcome(Generic[_Item, _Result]):
     """Why it failed."""
 
 
+class Cluster(Protocol):
+    """Other machines that do tasks instead of processes of this one."""
+
+    def run_each(
+        self,
+        task: Callable[[_Item], _Result],
+        items: Sequence[_Item],
+        *,
+        on_death: Callable[[_Item, str], None],
+    ) -> Iterator[Outcome[_Item, _Result]]:
+        """Do one task for each item, as `run_each`."""
+        ...
+
+
+Workers: TypeAlias = int | Cluster
+"""What does tasks: so many processes of this machine, this one alone if it is one, or a cluster."""
+
+
+def at_most(workers: Workers, number: int) -> Workers:
+    """Return fewer processes where there is little to do; a cluster stays as it is.
+
+    Examples
+    --------
+    >>> at_most(8, 3), at_most(2, 3)
+    (3, 2)
+    """
+    return min(workers, number) if isinstance(workers, int) else workers
+
+
 @dataclass(slots=True)
 class _Worker:
     process: BaseProcess
@@ -52,12 +81,12 @@ def run_each(
     task: Callable[[_Item], _Result],
     items: Sequence[_Item],
     *,
-    workers: int,
+    workers: Workers,
     on_death: Callable[[_Item, str], None],
 ) -> Generator[Outcome[_Item, _Result]]:
-    """Do one task for each item, in processes, and give the outcomes as they come.
+    """Do one task for each item, in processes or on a cluster, and give outcomes as they come.
 
-    An item whose worker is killed is tried once more, at the end and with no other beside it.
+    An item whose process is killed is tried once more, at the end and with no other beside it.
 
     Parameters
     ----------
@@ -66,7 +95,7 @@ def run_each(
     items
         What to do it for; picklable.
     workers
-        Number of processes; with one or less, everything happens in this process.
+        Number of processes, or a cluster; with one or less, everything happens in this process.
     on_death
         Called with the item and what happened when a worker was killed and its item will be tried
         again.
@@ -76,9 +105,12 @@ def run_each(
     Outcome
         One for each item. A worker that was killed twice is a `WorkerError`.
     """
+    if not isinstance(workers, int):
+        yield from workers.run_each(task, items, on_death=on_death)
+        return
     if workers <= 1:
         for item in items:
-            yield _outcome(item, _attempt(task, item))
+            yield outcome_of(item, attempt(task, item))
         return
     killed: list[int] = []
 
@@ -126,7 +158,7 @@ def _run(
                         _assign(worker, queue, items)
                     continue
                 _assign(worker, queue, items)
-                yield _outcome(items[item], answer)
+                yield outcome_of(items[item], answer)
     finally:
         for worker in team.values():
             _dismiss(worker)
@@ -176,10 +208,19 @@ def _serve(task: Callable[[Any], Any], connection: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, OSError):
         while True:
-            connection.send(_attempt(task, connection.recv()))
+            connection.send(attempt(task, connection.recv()))
 
 
-def _attempt(task: Callable[[_Item], _Result], item: _Item) -> _Result | PlayheadError:
+def attempt(task: Callable[[_Item], _Result], item: _Item) -> _Result | PlayheadError:
+    """Do a task; return what it gives, or why it failed.
+
+    Parameters
+    ----------
+    task
+        What to do; may raise.
+    item
+        What to do it for.
+    """
     try:
         return task(item)
     except PlayheadError as error:
@@ -194,7 +235,16 @@ def _file_of(error: OSError) -> str | None:
     return None if error.filename is None else str(error.filename)
 
 
-def _outcome(item: _Item, answer: _Result | PlayheadError) -> Outcome[_Item, _Result]:
+def outcome_of(item: _Item, answer: _Result | PlayheadError) -> Outcome[_Item, _Result]:
+    """Say what became of an item.
+
+    Parameters
+    ----------
+    item
+        The item.
+    answer
+        What `attempt` returned.
+    """
     if isinstance(answer, PlayheadError):
         return Outcome(item=item, error=answer)
     return Outcome(item=item, result=answer)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead.index.pool import Outcome, run_each
+from playhead.index.pool import Outcome, Workers, at_most, run_each
 from playhead.index.sidecars import Sidecar, build_sidecar, is_fresh
 from playhead.storage.atomic import remove_stale
 
@@ -38,7 +38,7 @@ def stale_sidecars(sidecars: Sequence[Sidecar]) -> list[Sidecar]:
 
 
 def build_sidecars(
-    sidecars: Sequence[Sidecar], *, workers: int, on_death: Callable[[Sidecar, str], None]
+    sidecars: Sequence[Sidecar], *, workers: Workers, on_death: Callable[[Sidecar, str], None]
 ) -> Generator[Outcome[Sidecar, int]]:
     """Build sidecars, the largest first, and give the outcomes as they come.
 
@@ -47,7 +47,7 @@ def build_sidecars(
     sidecars
         What to build.
     workers
-        The most processes to use; small work is done in this one.
+        The most processes to use, small work being done in this one; or a cluster.
     on_death
         Called with the sidecar and what happened when a worker was killed and its sidecar will be
         tried again.
@@ -64,7 +64,7 @@ def build_sidecars(
     yield from run_each(
         build_sidecar,
         sorted(sidecars, key=lambda sidecar: -sizes[sidecar]),
-        workers=min(workers, len(sidecars), math.ceil(work)),
+        workers=at_most(workers, min(len(sidecars), math.ceil(work))),
         on_death=on_death,
     )
 

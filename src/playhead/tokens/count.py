@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from playhead.formats.example import Example
     from playhead.index.build_pace import Progress
     from playhead.index.pack import LeafPack
+    from playhead.index.pool import Workers
     from playhead.tokens.encoding import Encoding
     from playhead.tokens.jobs import Stretch
     from playhead.tokens.rows import RowBlock
@@ -150,7 +151,7 @@ def open_token_columns(
     pack: LeafPack,
     encoding: Encoding,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Progress | None = None,
     wait_seconds: float = WAIT_SECONDS,
 ) -> Mapping[str, NDArray[Any]]:

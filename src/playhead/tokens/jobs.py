@@ -1,4 +1,4 @@
-"""Doing something for stretches of rows: in this process, in threads, or in processes."""
+"""Doing something for stretches of rows: in this process, in threads, or in other processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from playhead.index.pool import run_each
+from playhead.index.pool import at_most, run_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from playhead.index.pool import Workers
 
 __all__ = ["Stretch", "do_all", "stretches"]
 
@@ -55,7 +57,7 @@ def do_all(
     task: Callable[[Stretch], Any],
     todo: Sequence[Stretch],
     *,
-    workers: int,
+    workers: Workers,
     in_threads: bool,
     on_death: Callable[[str], None],
 ) -> Generator[tuple[Stretch, Any]]:
@@ -69,7 +71,7 @@ def do_all(
     todo
         The stretches.
     workers
-        How many threads or processes may work at a time.
+        How many threads or processes may work at a time; or a cluster.
     in_threads
         Whether the task lets other threads run.
     on_death
@@ -80,12 +82,12 @@ def do_all(
     PlayheadError
         What the task raises, or `WorkerError` if a process was killed twice over one stretch.
     """
-    workers = min(workers, len(todo))
+    workers = at_most(workers, len(todo))
     num_rows = todo[-1].stop - todo[0].start if todo else 0
-    if workers > 1 and in_threads:
+    if in_threads and isinstance(workers, int) and workers > 1:
         yield from _in_threads(task, todo, workers)
-    elif workers > 1 and num_rows > _FEW_ROWS and _travels(task):
-        yield from _in_processes(task, todo, workers, on_death)
+    elif workers not in (0, 1) and num_rows > _FEW_ROWS and _travels(task):
+        yield from _elsewhere(task, todo, workers, on_death)
     else:
         with _seldom_collected():
             for stretch in todo:
@@ -103,10 +105,10 @@ def _in_threads(
         pool.shutdown(cancel_futures=True)
 
 
-def _in_processes(
+def _elsewhere(
     task: Callable[[Stretch], Any],
     todo: Sequence[Stretch],
-    workers: int,
+    workers: Workers,
     on_death: Callable[[str], None],
 ) -> Generator[tuple[Stretch, Any]]:
     with _main_left_alone():

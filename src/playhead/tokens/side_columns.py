@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.index.build_pace import Progress
     from playhead.index.pack import LeafPack
+    from playhead.index.pool import Workers
 
 __all__ = ["Measure", "find_columns", "open_columns", "side_path"]
 
@@ -137,7 +138,7 @@ def open_columns(
     pack: LeafPack,
     measure: Measure,
     *,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Progress | None = None,
     wait_seconds: float = WAIT_SECONDS,
 ) -> Mapping[str, NDArray[Any]]:
@@ -155,7 +156,7 @@ def open_columns(
     measure
         What is found out of each row.
     workers
-        How many threads or processes may work.
+        How many threads or processes may work; or a cluster.
     progress
         Told the leaf's name, and how many of how many rows are done.
     wait_seconds
@@ -234,7 +235,7 @@ def _made(
     measure: Measure,
     known: SideColumns | None,
     *,
-    workers: int,
+    workers: Workers,
     progress: Progress | None,
 ) -> dict[str, NDArray[Any]]:
     """Make the columns of all rows, taking over those that are known."""
