@@ -14,6 +14,7 @@ from playhead.blend.types import declared
 from playhead.blend.weights import whole_weight
 from playhead.config.faults import collected
 from playhead.errors import ConfigError
+from playhead.paths import scheme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +167,7 @@ def _leaf_options(twig: Twig, section: Options) -> LeafOptions:
         lang_field=options["lang_field"],
         indexed=options["indexed"],
         indexes_root=options["indexes_root"],
-        index_pack=pack and str(Path(options["index_pack_root"] or ".").absolute() / pack),
+        index_pack=pack and _pack_path(pack, options["index_pack_root"]),
         input_sampling_rate=options["input_sampling_rate"],
         channel_selector=options["channel_selector"],
         audio_locator_tag=options["audio_locator_tag"],
@@ -175,6 +176,15 @@ def _leaf_options(twig: Twig, section: Options) -> LeafOptions:
         slice_length=options["slice_length"] if is_stream(twig) else None,
         cache_bytes=section.cache_bytes,
     )
+
+
+def _pack_path(pack: str, root: str | None) -> str:
+    """Where a declared pack lies: relative to its root, else to the working directory."""
+    if scheme(pack):
+        return pack
+    if root is not None and scheme(root):
+        return f"{root.rstrip('/')}/{pack.lstrip('/')}"
+    return str(Path(root or ".").expanduser().absolute() / Path(pack).expanduser())
 
 
 def is_stream(twig: Twig) -> bool:

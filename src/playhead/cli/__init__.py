@@ -40,9 +40,9 @@ def _commands(  # pyright: ignore[reportUnusedFunction]  (typer calls it)
 
 def main() -> None:
     """Run the command line: exit 0, 2 for bad input, 1 for work that failed."""
-    from playhead.cli import check, demo, index  # noqa: PLC0415  (they register their commands on `app`)
+    from playhead.cli import check, demo, index, pack  # noqa: PLC0415  (they register their commands on `app`)
 
-    del check, demo, index
+    del check, demo, index, pack
     try:
         app()
     except PlayheadError as error:

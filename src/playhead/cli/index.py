@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from playhead.cli import app
+from playhead.cli.configs import import_all, read_named, sections
 from playhead.cli.index_report import Report
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import Heartbeat, say
@@ -142,7 +143,7 @@ def index(
     from playhead.index.found import merge  # noqa: PLC0415
     from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
 
-    _import_all(imports or ())
+    import_all(imports or ())
     mine = _slice_of(part)
     if indexes_root is not None and scheme(indexes_root):
         raise NotSupportedError(
@@ -161,7 +162,7 @@ def index(
             section=name,
         )
         for source in sources
-        for name, root in _sections(source, section, data_blend_dir)
+        for name, root in sections(source, section, data_blend_dir)
     )
     kinds = {item.value for item in kind or Kind}
     files = sorted(item for item in found.sidecars if item.kind in kinds)[mine]
@@ -201,28 +202,6 @@ def index(
     raise typer.Exit(1 if report.failures else 0)
 
 
-def _sections(
-    source: str, section: str | None, data_blend_dir: str | None
-) -> Sequence[tuple[str | None, str | None]]:
-    """What a section of a config consists of, with where indexes belong; files have none."""
-    from playhead.index.arguments import is_config  # noqa: PLC0415
-
-    if section is None or not is_config(source):
-        return [(section, None)]
-    from playhead.blend.several import sections_of  # noqa: PLC0415  (loads what reads YAML)
-
-    return sections_of(source, section, data_blend_dir=data_blend_dir)
-
-
-def _import_all(names: Sequence[str]) -> None:
-    if not names:
-        return
-    from playhead.check.user_code import load_module  # noqa: PLC0415  (imports torch)
-
-    for name in names:
-        load_module(name, "--import")
-
-
 def _build_sidecars(report: Report, workers: int) -> None:
     from playhead.index.sidecar_run import build_sidecars  # noqa: PLC0415
 
@@ -241,19 +220,9 @@ def _build_sidecars(report: Report, workers: int) -> None:
 
 
 def _read(named: NamedBlend, data_blend_dir: str | None, report: Report) -> Blend | None:
-    from playhead.blend.several import read_blends  # noqa: PLC0415
-
     name = named.config if named.section is None else f"{named.config}: {named.section}"
     try:
-        read = read_blends(
-            named.config,
-            section=named.section,
-            data_blend_dir=data_blend_dir,
-            # A list of entries need not say how large a batch is before it is indexed.
-            overrides={"batch_size": 1},
-        )
-        # A part of several is named by itself, with what it gets from them.
-        return next(iter(read.parts.values()))
+        return read_named(named, data_blend_dir)
     except NotSupportedError as error:
         report.note(f"no packs are built for {name}: {error}")
     except PlayheadError as error:

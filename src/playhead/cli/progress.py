@@ -3,19 +3,61 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
 
-__all__ = ["Heartbeat", "say"]
+    from playhead.index.build_pace import Progress as Told
+
+__all__ = ["Heartbeat", "say", "shares"]
 
 
 def say(line: str) -> None:
     """Print a line to stderr at once."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def shares(doing: str) -> Generator[Told]:
+    """Show how much of some work is done: `  packed 40.0%  train.json`.
+
+    A line comes about twenty times; on a terminal a bar stands in for them.
+
+    Parameters
+    ----------
+    doing
+        What is done, such as `packed`.
+
+    Yields
+    ------
+    Told
+        What is to be told of the work.
+    """
+    if sys.stderr.isatty():
+        from rich.console import Console  # noqa: PLC0415  (only where there is a terminal)
+        from rich.progress import Progress  # noqa: PLC0415
+
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(doing, total=None)
+            yield lambda what, done, total: bar.update(
+                task, description=f"{doing} {what}", completed=done, total=total
+            )
+        return
+    said = 0
+
+    def tell(what: str, done: float, total: float) -> None:
+        nonlocal said
+        twentieth = int(20 * done / total) if total else 20
+        if twentieth > said:
+            said = twentieth
+            say(f"  {doing} {5 * twentieth}%  {what}")
+
+    yield tell
 
 
 @final

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from playhead.errors import PlayheadError, StaleIndexError
+from playhead.errors import PlayheadError
 from playhead.index.build_demand import demand_indexes
 from playhead.index.build_pace import PATIENCE_SECONDS, Pace, Progress, part_cost
 from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
@@ -20,14 +20,13 @@ from playhead.index.build_result import (
 from playhead.index.build_scan import scan
 from playhead.index.build_target import (
     PACK_FOLDER,
-    LeafSources,
     Target,
     leaf_sources,
     target_is_fresh,
     targets,
-    why_declared_is_stale,
 )
 from playhead.index.build_workers import scan_plans
+from playhead.index.declared import open_declared
 from playhead.index.lock import build_lock
 from playhead.index.pack import LeafPack, open_pack
 from playhead.index.source import stamps
@@ -187,7 +186,7 @@ def open_leaves(
     homes = {member.source: target.path for target in todo for member in target.members}
     packs = {path: open_pack(path) for path in set(homes.values())}
     return [
-        _open_declared(one, one.leaf.options.index_pack)
+        open_declared(one, one.leaf.options.index_pack)
         if one.leaf.options.index_pack is not None
         else packs[homes[one.source]].leaf(one.leaf.key, one.source)
         for one in described
@@ -211,19 +210,6 @@ def _ensure(target: Target, cost: float, pace: Pace, wait_seconds: float) -> Non
 def _is_fresh(target: Target) -> bool:
     pack = readable_pack(target.path)
     return pack is not None and target_is_fresh(target, pack)
-
-
-def _open_declared(sources: LeafSources, path: str) -> LeafPack:
-    """Open a pack that the config names."""
-    pack = open_pack(path).leaf(sources.leaf.key, sources.source)
-    why = why_declared_is_stale(pack, sources)
-    if why is not None:
-        raise StaleIndexError(
-            f"the declared pack does not belong to the data of leaf {sources.leaf.name}: {why}",
-            where=path,
-            fix="Build it again with `playhead index`, or leave index_pack out",
-        )
-    return pack
 
 
 def _cost(target: Target) -> float:

@@ -40,7 +40,7 @@ __all__ = ["LeafPack", "Pack", "PackRef", "PackVersionError", "ShardTable", "ope
 _DIGEST_BYTES = 16
 _ARROW_MAGIC = b"ARROW1"
 _FOREIGN_MAGIC = b"IDXPACK2"
-_REBUILD = "Build it again with `playhead index --force` on the config or files it was built from"
+_REBUILD = "Build it again: `playhead index --force`, or `playhead pack` if a config names it"
 
 
 class PackVersionError(IndexFileError):

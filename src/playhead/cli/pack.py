@@ -1,0 +1,121 @@
+"""`playhead pack`: one pack for the whole blend of a config, at a path of one's choice."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from playhead.cli import app
+from playhead.cli.configs import discover_configs, import_all, read_named
+from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.pack_report import print_summary, say_inputs, say_written
+from playhead.cli.progress import say, shares
+
+if TYPE_CHECKING:
+    from playhead.index.found import Discovery
+    from playhead.index.sentinels import SidecarSize
+
+__all__ = ["pack"]
+
+
+@app.command()
+def pack(
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="A blend config (.yaml).", show_default=False)
+    ],
+    *,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="The pack to write.", metavar="FILE"),
+    ],
+    indexes_root: Annotated[
+        str | None,
+        typer.Option(help="Folder of the .idx files, where the config names none.", metavar="DIR"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the pack that is there.")
+    ] = False,
+    native_tar_paths_only: Annotated[
+        bool,
+        typer.Option(
+            "--native-tar-paths-only",
+            help="Do not open tars: a pack for training with USE_AIS_GET_BATCH=true.",
+        ),
+    ] = False,
+    embed_rows: Annotated[
+        bool, typer.Option("--embed-rows", help="Put the manifests' rows into the pack.")
+    ] = False,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes.", metavar="N")] = 4,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what the pack would hold.")
+    ] = False,
+    data_blend_dir: DataBlendDir = None,
+    section: Annotated[
+        str | None,
+        typer.Option(help="Only this part of the config, as model.train_ds.", metavar="NAME"),
+    ] = None,
+    imports: Imports = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
+    ] = False,
+) -> None:
+    """Put everything that a loader must know of a config's data into one file.
+
+    Configs name it with index_pack. Data are never touched.
+
+    An .idx that does not belong to its data any more is an error, exit code 1.
+    """
+    from playhead.index.blend_pack import (  # noqa: PLC0415  (loads pyarrow)
+        blend_target,
+        build_blend_pack,
+        check_output,
+    )
+    from playhead.index.build_pack import PackSettings  # noqa: PLC0415
+
+    import_all(imports or ())
+    check_output(output, overwrite=overwrite or dry_run)
+    found = discover_configs(
+        [config], indexes_root=indexes_root, data_blend_dir=data_blend_dir, section=section
+    )
+    for note in found.notes:
+        say(f"Note: {note}.")
+    blends = [read_named(named, data_blend_dir) for named in found.blends]
+    target = blend_target(output, [leaf for blend in blends for leaf in blend.leaves])
+    files = sum(len(member.paths) for member in target.members)
+    say(f"Discovered {len(target.members):,} inputs with {files:,} files.")
+    sizes = _sizes(found)
+    failures = [size.error for size in sizes.values() if size.error is not None]
+    for failure in failures:
+        say(f"  [FAIL] {failure}")
+    made = None
+    if dry_run:
+        say_inputs(target, sizes)
+    elif not failures:
+        settings = PackSettings(
+            embed_rows=embed_rows,
+            skip_bad_rows=skip_bad_rows,
+            has_offsets=not native_tar_paths_only,
+        )
+        with shares("packed") as told:
+            made = build_blend_pack(
+                target, settings, overwrite=overwrite, workers=max(1, workers), progress=told
+            )
+        say_written(made, config)
+    if as_json:
+        print_summary(target, made, failures=list(map(str, failures)), sizes=sizes)
+    raise typer.Exit(1 if failures else 0)
+
+
+def _sizes(found: Discovery) -> dict[str, SidecarSize]:
+    """What the `.idx` of each data file says, by the file's absolute path."""
+    from playhead.index.sentinels import check_sentinels  # noqa: PLC0415  (loads NumPy)
+    from playhead.paths import scheme  # noqa: PLC0415
+
+    sizes = check_sentinels(found.sidecars)
+    paths = [one.path if scheme(one.path) else os.path.abspath(one.path) for one in found.sidecars]  # noqa: PTH100 - as packs name them
+    return dict(zip(paths, sizes, strict=True))

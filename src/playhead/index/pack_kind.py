@@ -1,0 +1,42 @@
+"""What kind of pack a file is, by its first bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from playhead.index.pack_table import VERSION_KEY
+
+__all__ = ["PACK_SUFFIX", "kind_of_pack"]
+
+PACK_SUFFIX: Final = ".idxpack"
+"""What the names of packs end with."""
+
+_ARROW_MAGIC = b"ARROW1"
+_NEMO_MAGIC = b"IDXPACK"
+
+
+def kind_of_pack(path: str | Path) -> Literal["playhead", "nemo", "other"]:
+    """Say who made a pack, whatever its version; `other` for what is no pack.
+
+    An Arrow file that cannot be read is a damaged pack if it is called as packs are.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        magic = file.read(8)
+    if magic.startswith(_NEMO_MAGIC):
+        return "nemo"
+    if not magic.startswith(_ARROW_MAGIC):
+        return "other"
+    try:
+        with pa.memory_map(str(path)) as mapped:
+            is_ours = VERSION_KEY in (pa.ipc.open_file(mapped).schema.metadata or {})
+    except (pa.ArrowException, OSError):
+        is_ours = str(path).endswith(PACK_SUFFIX)
+    return "playhead" if is_ours else "other"
