@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from support.ais_get_batch import Settings
-from support.ais_handler import Server
+from support.ais_handler import Handler, Server
 from support.ais_objects import Fault, Holdings, bucket_of
 from support.ais_proxy import Proxy
 from support.ais_target import Target
@@ -124,8 +124,8 @@ class AisEmulator:
         """How often it was asked for what."""
         return self._tell("counts")
 
-    def _tell(self, what: str, **rest: Any) -> Any:
-        data = json.dumps({"do": what, **rest}).encode()
+    def _tell(self, order: str, **rest: Any) -> Any:
+        data = json.dumps({"do": order, **rest}).encode()
         with self._opener.open(Request(self._control, data), timeout=30) as answer:
             return json.loads(answer.read())
 
@@ -178,13 +178,12 @@ def main() -> None:
     scheme = "https" if given.tls else "http"
     holdings = Holdings()
     settings = Settings(not given.no_batch_ranges, given.max_soft_errs)
-    target = Server((LOOPBACK, 0), type("T", (Target,), {"holdings": holdings}))
-    target.RequestHandlerClass.settings = settings
-    proxy = Server((LOOPBACK, 0), type("P", (Proxy,), {"holdings": holdings}))
-    own = f"{scheme}://{LOOPBACK}:{proxy.server_port}"
-    handler: Any = proxy.RequestHandlerClass
-    handler.own_url, handler.token, handler.is_tls = own, given.token, bool(given.tls)
-    handler.target_url = f"{scheme}://{LOOPBACK}:{target.server_port}"
+    shared = {"holdings": holdings, "settings": settings, "token": given.token}
+    shared["is_tls"] = bool(given.tls)
+    target = Server((LOOPBACK, 0), type("T", (Target,), shared))
+    proxy = Server((LOOPBACK, 0), type("P", (Proxy,), shared))
+    Handler.proxy_url = own = f"{scheme}://{LOOPBACK}:{proxy.server_port}"
+    Handler.target_url = f"{scheme}://{LOOPBACK}:{target.server_port}"
     control = ControlServer((LOOPBACK, 0), type("C", (Control,), {"holdings": holdings}))
     for server in (target, proxy, control):
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -27,6 +27,8 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     holdings: Holdings
     where: str
+    proxy_url: str
+    target_url: str
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -60,12 +62,26 @@ class Handler(BaseHTTPRequestHandler):
         if parts.path.startswith(BATCH):
             names = [*parts.path.removeprefix(BATCH).strip("/").split("/"), ""]
             return "batch", bucket_of(query.get("provider", ""), names[0]), "", query
-        _, _, kind, name, *rest = [*parts.path.split("/", 4), ""]
+        _, _, kind, name, *rest = [*parts.path.split("/", 4), "", ""]
         bucket = bucket_of(query.get("provider", ""), unquote(name))
         if kind == "buckets":
             return "list", bucket, "", query
         verbs = {"GET": "get", "HEAD": "head", "PUT": "put"}
         return verbs.get(self.command, "other"), bucket, unquote(rest[0]), query
+
+    def tell_map(self) -> None:
+        """Say which nodes there are."""
+
+        def node(identity: str, kind: str, url: str) -> dict[str, Any]:
+            host, port = urlsplit(url).netloc.split(":")
+            net = {"node_ip_addr": host, "daemon_port": port, "direct_url": url}
+            nets = dict.fromkeys(("public_net", "intra_control_net", "intra_data_net"), net)
+            return {"daemon_id": identity, "daemon_type": kind, "flags": 0, "id_digest": 7} | nets
+
+        proxy, target = node("p1", "proxy", self.proxy_url), node("t1", "target", self.target_url)
+        known = {"pmap": {"p1": proxy}, "tmap": {"t1": target}, "proxy_si": proxy}
+        told = known | {"uuid": "emulated", "creation_time": "now", "version": "7"}
+        self.answer(200, json.dumps(told).encode(), {"Content-Type": "application/json"})
 
     def break_off(self, ending: str) -> None:
         """End the connection: by its end, or by a reset."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
 from urllib.parse import urlsplit
 
 from support.ais_handler import BATCH, Handler
@@ -17,8 +16,6 @@ class Proxy(Handler):
     """Where every request comes first."""
 
     where = "proxy"
-    target_url: str
-    own_url: str
     token: str
     is_tls: bool
 
@@ -27,7 +24,7 @@ class Proxy(Handler):
         if self.forbidden():
             return
         if path == "/v1/daemon":
-            self.answer(200, json.dumps(self.map()).encode(), {"Content-Type": "application/json"})
+            self.tell_map()
         elif path == "/v1/health":
             self.answer(200)
         elif path == "/v1/buckets" or path.startswith("/v1/buckets/"):
@@ -101,17 +98,6 @@ class Proxy(Handler):
         query = f"{split.query}&" if split.query else ""
         where = f"{self.target_url}{path}?{query}pid=p1&utm={time.time_ns()}&vpams=7"
         self.answer(status, headers={"Location": where})
-
-    def map(self) -> dict[str, Any]:
-        def node(identity: str, kind: str, url: str) -> dict[str, Any]:
-            host, port = urlsplit(url).netloc.split(":")
-            net = {"node_ip_addr": host, "daemon_port": port, "direct_url": url}
-            nets = dict.fromkeys(("public_net", "intra_control_net", "intra_data_net"), net)
-            return {"daemon_id": identity, "daemon_type": kind, "flags": 0, "id_digest": 7} | nets
-
-        proxy, target = node("p1", "proxy", self.own_url), node("t1", "target", self.target_url)
-        known = {"pmap": {"p1": proxy}, "tmap": {"t1": target}, "proxy_si": proxy}
-        return known | {"uuid": "emulated", "creation_time": "now", "version": "7"}
 
     def list(self) -> None:
         said = json.loads(self.read_body() or b"{}")

@@ -21,6 +21,9 @@ class Target(Handler):
 
     def do_GET(self) -> None:  # noqa: N802 - its name
         body = self.read_body()
+        if self.path.startswith("/v1/daemon"):
+            self.tell_map()
+            return
         kind, bucket, name, query = self.asked()
         self.holdings.count(kind)
         over, fault = self.went_wrong(kind, name)

@@ -14,6 +14,7 @@ from playhead.paths import scheme
 from playhead.storage import local
 from playhead.storage.atomic import atomic_write
 from playhead.storage.base import ByteRange, Stat
+from playhead.storage.get_batch import served_by_aistore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,10 +58,12 @@ def store_of(uri: str) -> Store:
     ------
     NotSupportedError
         If nothing does.
+    ConfigError
+        If the environment does not say where it is.
     MissingExtraError
         If what does is not installed.
     """
-    return _store(scheme(uri), os.getpid())
+    return _store("ais" if served_by_aistore(uri) else scheme(uri), os.getpid())
 
 
 @lru_cache(maxsize=16)
@@ -71,6 +74,10 @@ def _store(name: str, process: int) -> Store:
         from playhead.storage.pipe import PipeStore  # noqa: PLC0415  (few name a pipe)
 
         return PipeStore()
+    if name == "ais":
+        from playhead.storage.aistore import AIStore  # noqa: PLC0415  (it may not be used)
+
+        return AIStore()
     raise NotSupportedError(
         f"nothing reads {name}:// here",
         fix="Use a path, or one of " + ", ".join(sorted([*OBJECT_SCHEMES, "ais"])),

@@ -1,0 +1,192 @@
+"""Requests to a server: side by side, tried again where that may help, over by a deadline."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from playhead.errors import PlayheadError, StorageError
+from playhead.storage.limits import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+__all__ = ["Call", "Requests", "pause_before"]
+
+_PAUSES: Final = (0.1, 0.4, 1.6, 6.4)
+
+Result = TypeVar("Result")
+
+
+class Call:
+    """One call of a store: when it has to be over, and which answers it has open.
+
+    Parameters
+    ----------
+    seconds
+        How long it may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._begin = time.monotonic()
+        self._lock = threading.Lock()
+        self._open: set[Any] = set()
+        self._over = threading.Event()
+
+    @property
+    def left(self) -> float:
+        """Seconds until it has to be over; never negative."""
+        return max(0.0, self._begin + self.seconds - time.monotonic())
+
+    @property
+    def spent(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._begin
+
+    @contextmanager
+    def reading(self, answer: Any) -> Generator[None]:
+        """Read an answer, so that `abandon` can end it.
+
+        Raises
+        ------
+        TimeoutError
+            If the call is over.
+        """
+        with self._lock:
+            if self._over.is_set():
+                raise TimeoutError
+            self._open.add(answer)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(answer)
+
+    def pause(self, seconds: float) -> bool:
+        """Wait; false if the call was given up meanwhile."""
+        return not self._over.wait(seconds)
+
+    def abandon(self) -> None:
+        """End the answers that are still being read: nobody waits for them any more."""
+        with self._lock:
+            self._over.set()
+            for answer in self._open:
+                # What reads it holds its lock: it can be shut down then, and not closed.
+                with suppress(Exception):
+                    answer.shutdown()
+
+
+class Requests:
+    """Makes the requests of one store.
+
+    Parameters
+    ----------
+    server
+        What to call the server in errors.
+    verdict
+        What an error at a place means for good; None for what may pass by itself.
+    said
+        What an error says, in one line.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        verdict: Callable[[Exception, str], PlayheadError | None],
+        said: Callable[[Exception], str],
+    ) -> None:
+        self._server = server
+        self._verdict = verdict
+        self._said = said
+        self._pool = ThreadPoolExecutor(limits().concurrency, "playhead-store")
+
+    def all(
+        self, acts: Sequence[Callable[[Call], Result]], places: Sequence[str], call: Call
+    ) -> list[Result]:
+        """Do everything side by side, each again after a pause where its error may pass.
+
+        Parameters
+        ----------
+        acts
+            What to do: one try each.
+        places
+            What each is about, for errors.
+        call
+            What it belongs to.
+
+        Raises
+        ------
+        StorageError
+            If one went on failing, or is not over by the deadline.
+        PlayheadError
+            What the verdict is on one of them.
+        """
+        if not acts:
+            return []
+        futures = [
+            self._pool.submit(self._tried, act, place, call)
+            for act, place in zip(acts, places, strict=True)
+        ]
+        done, waiting = wait(futures, timeout=call.left, return_when=FIRST_EXCEPTION)
+        failed = [future for future in futures if future in done and future.exception()]
+        if failed or waiting:
+            for future in waiting:
+                future.cancel()
+            call.abandon()
+        if failed:
+            _raise(failed[0])
+        if waiting:
+            place = next(
+                place for place, future in zip(places, futures, strict=True) if future in waiting
+            )
+            raise self._failed(f"did not answer within {call.seconds:g} s", place)
+        return [future.result() for future in futures]
+
+    def _tried(self, act: Callable[[Call], Result], place: str, call: Call) -> Result:
+        for number in count(1):
+            try:
+                return act(call)
+            except PlayheadError:  # noqa: PERF203 - tries are what the loop is for
+                raise
+            except Exception as error:
+                verdict = self._verdict(error, place)
+                if verdict is not None:
+                    raise verdict from error
+                pause = pause_before(number)
+                if number >= limits().tries or call.left <= pause or not call.pause(pause):
+                    times = "time" if number == 1 else "times"
+                    what = f"failed {number} {times} in {call.spent:.1f} s: {self._said(error)}"
+                    raise self._failed(what, place) from error
+        raise AssertionError
+
+    def _failed(self, what: str, place: str) -> StorageError:
+        return StorageError(
+            f"{self._server} {what}",
+            where=place,
+            fix="See whether it is well; PLAYHEAD_STORAGE_DEADLINE_SECONDS and"
+            " PLAYHEAD_STORAGE_TRIES say how long it is tried",
+        )
+
+
+def pause_before(number: int) -> float:
+    """Seconds to wait after a number of tries: longer each time, and never the same for all.
+
+    Examples
+    --------
+    >>> 0.05 <= pause_before(1) <= 0.1
+    True
+    """
+    return _PAUSES[min(number, len(_PAUSES)) - 1] * random.uniform(0.5, 1)  # noqa: S311
+
+
+def _raise(future: Future[Any]) -> None:
+    error = future.exception()
+    assert error is not None
+    # The same error must not collect the lines of every place that it is raised from.
+    raise error.with_traceback(None)
