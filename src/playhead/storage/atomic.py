@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["atomic_write", "remove_stale"]
+__all__ = ["atomic_write", "remove_stale", "sync_folder"]
 
 # The lock is taken just after the file is made: younger files are left alone.
 _GRACE_SECONDS = 60.0
@@ -70,7 +70,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
             temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
@@ -104,6 +104,17 @@ def remove_stale(folder: str | os.PathLike[str]) -> int:
     return removed
 
 
+def sync_folder(folder: Path) -> None:
+    """Flush the names of the files of a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network file systems refuse to flush a folder; the rename itself stays atomic.
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _machine() -> str:
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
@@ -120,13 +131,3 @@ def _is_stale(path: str, machine: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        # Some network file systems refuse to flush a folder; the rename itself stays atomic.
-        with suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -153,6 +153,49 @@ def read_ranges(
     ...     read_ranges(file.name, [7, 0], [2, 3])
     [b'78', b'012']
     """
+
+    def read(begin: int, count: int) -> bytes:
+        return _with_retries(path, lambda: _read(path, begin, count))
+
+    return _merged(read, offsets, sizes)
+
+
+def read_held(
+    descriptor: int,
+    name: str,
+    offsets: Sequence[int] | NDArray[np.int64],
+    sizes: Sequence[int] | NDArray[np.int64],
+) -> list[bytes]:
+    """Read byte ranges of an open file, as `read_ranges` does.
+
+    Parameters
+    ----------
+    descriptor
+        The file.
+    name
+        What errors call it.
+    offsets, sizes
+        The ranges.
+
+    Raises
+    ------
+    DataError
+        If it ends before a range does.
+    OSError
+        If it cannot be read.
+    """
+
+    def read(begin: int, count: int) -> bytes:
+        return with_retries(lambda: _pread(descriptor, name, begin, count), path=name)
+
+    return _merged(read, offsets, sizes)
+
+
+def _merged(
+    read: Callable[[int, int], bytes],
+    offsets: Sequence[int] | NDArray[np.int64],
+    sizes: Sequence[int] | NDArray[np.int64],
+) -> list[bytes]:
     first = np.asarray(offsets, np.int64)
     length = np.asarray(sizes, np.int64)
     order = np.argsort(first, kind="stable")
@@ -164,7 +207,7 @@ def read_ranges(
     group = np.cumsum(opens) - 1
     begins, stops = starts[heads], ends[np.append(heads[1:], len(order))[: len(heads)] - 1]
     blocks = [
-        _with_retries(path, lambda begin=begin, stop=stop: _read(path, begin, stop - begin))
+        read(begin, stop - begin)
         for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)
     ]
     ranges = [b""] * len(order)
@@ -183,15 +226,22 @@ def read_ranges(
 
 def _read(path: str, offset: int, count: int) -> bytes:
     descriptor = _descriptors.get(path)
-    data = os.pread(descriptor.number, count, offset)
+    try:
+        return _pread(descriptor.number, path, offset, count)
+    except DataError:
+        _descriptors.forget(path)
+        raise
+
+
+def _pread(descriptor: int, name: str, offset: int, count: int) -> bytes:
+    data = os.pread(descriptor, count, offset)
     # One call gives at most 2 GiB, and signals may shorten it.
     while len(data) < count:
-        more = os.pread(descriptor.number, count - len(data), offset + len(data))
+        more = os.pread(descriptor, count - len(data), offset + len(data))
         if not more:
-            _descriptors.forget(path)
             raise DataError(
                 f"the file ends early: {count} bytes were expected and {len(data)} are there",
-                where=f"{path}, byte {offset}",
+                where=f"{name}, byte {offset}",
                 fix="If the file was rewritten, index it again; else restore it",
             )
         data += more
