@@ -36,7 +36,7 @@ os.register_at_fork(
 
 
 class Held:
-    """An open file whose lock is held until it is released; the lock dies with the process.
+    """An open file whose lock is held until it is closed; the lock dies with the process.
 
     Parameters
     ----------
@@ -56,12 +56,6 @@ class Held:
         self.is_exclusive = exclusive
         self._process = os.getpid()
 
-    def __enter__(self) -> Held:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
-
     @property
     def exists(self) -> bool:
         """Whether the file still has a name."""
@@ -73,14 +67,12 @@ class Held:
         return os.fstat(self.descriptor).st_size
 
     def share(self) -> None:
-        """Let others read it as well; those who wait to have it for themselves must not get it
-        meanwhile, which is for the caller to see to.
-        """
+        """Let others hold it as well; for a moment nobody does, which the caller has to cover."""
         fcntl.flock(self.descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         self.is_exclusive = False
 
-    def release(self) -> None:
-        """Close the file; doing so again does nothing."""
+    def close(self) -> None:
+        """Close the file, and with it give up the lock; doing so again does nothing."""
         with _guard:
             # In a forked process the number may belong to another file by now.
             if self._process == os.getpid() and self.descriptor in _open:
@@ -116,17 +108,17 @@ def hold(path: Path, *, shared: bool = False, create: bool = False) -> Held | No
     with _guard:
         try:
             descriptor = os.open(path, flags, 0o644)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         _open.add(descriptor)
     held = Held(descriptor, exclusive=not shared)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
-        held.release()
+        held.close()
         return None
     except OSError as error:
-        held.release()
+        held.close()
         if error.errno in _NO_LOCKS:
             raise ConfigError(
                 f"files cannot be locked there: {error.strerror}",
@@ -136,6 +128,6 @@ def hold(path: Path, *, shared: bool = False, create: bool = False) -> Held | No
         raise
     # Whoever had it before may have removed it.
     if not held.exists:
-        held.release()
+        held.close()
         return None
     return held

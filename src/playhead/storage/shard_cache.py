@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -76,7 +77,6 @@ class ShardCache:
     def __init__(self, settings: CacheSettings) -> None:
         self.room = Room(Path(settings.folder), settings.limit_bytes)
         self._known: dict[str, Shard] = {}
-        self._changes: dict[str, int] = {}
         self._full_until = 0.0
 
     def look(self, uris: Sequence[str]) -> list[Shard]:
@@ -124,7 +124,7 @@ class ShardCache:
         StorageError
             If it cannot be fetched, if another process takes too long over it, if the disk is full.
         """
-        wait = _Wait(self.room, uri)
+        wait, changes = _Wait(self.room, uri), 0
         must = must_be_whole(uri)
         while True:
             (shard,) = self.look([uri])
@@ -134,16 +134,23 @@ class ShardCache:
                     return None
                 held = self._fetched(shard, displace=must)
             if isinstance(held, Held):
-                with held:
+                with closing(held):
                     return local.read_held(held.descriptor, uri, offsets, sizes)
             if held is NoPart.FULL and not must:
                 self._full_until = time.monotonic() + _FULL_SECONDS
                 return None
+            if held is NoPart.CHANGED:
+                changes += 1
+                if changes == _MOST_CHANGES:
+                    raise StorageError(
+                        f"it was replaced {changes} times while it was fetched",
+                        where=uri,
+                        fix="Start again when nobody writes to it",
+                    )
+                continue
             wait.pause(shard, held)
 
-    def fill(
-        self, shard: Shard, *, stopped: Callable[[], bool] | None = None
-    ) -> NoPart | None:
+    def fill(self, shard: Shard, *, stopped: Callable[[], bool] | None = None) -> NoPart | None:
         """Fetch a shard ahead of time, if nobody does and there is room beside what is needed.
 
         Parameters
@@ -166,7 +173,7 @@ class ShardCache:
         found = self._fetched(shard, displace=False, stopped=stopped)
         if isinstance(found, NoPart):
             return found
-        found.release()
+        found.close()
         return None
 
     def _open(self, shard: Shard) -> Held | None:
@@ -175,7 +182,7 @@ class ShardCache:
         if held is None:
             return None
         if shard.size and has_middle(shard.uri) and held.size != shard.size:
-            held.release()
+            held.close()
             self.room.remove(shard.key)
             return None
         # The copies that were used last are the last to go.
@@ -187,7 +194,7 @@ class ShardCache:
     ) -> Held | NoPart:
         """Fetch a shard, and hold its copy."""
         resumable = not must_be_whole(shard.uri)
-        guess = shard.size or min(_WIDEN_BYTES, self.room.limit_bytes)
+        guess = shard.size or self._step
         part = self.room.reserve(shard.key, guess, resumable=resumable, displace=displace)
         if isinstance(part, NoPart):
             return part
@@ -230,24 +237,21 @@ class ShardCache:
             if stopped is not None and stopped():
                 return NoPart.BUSY
         if self._is_changed(shard, part.written):
-            self._changes[shard.uri] = self._changes.get(shard.uri, 0) + 1
-            if self._changes[shard.uri] >= _MOST_CHANGES:
-                raise StorageError(
-                    f"it was another one every time that it was fetched to its end ({part.written:,}"
-                    f" bytes now, and {shard.size:,} before)",
-                    where=shard.uri,
-                    fix="Start again when nobody writes to it",
-                )
             self._known.pop(shard.uri, None)
             return NoPart.CHANGED
         return None
 
     def _widened(self, part: Part, size: int, *, displace: bool) -> bool:
         """Make room for more than was expected, generously if that can be."""
-        more = min(size + _WIDEN_BYTES, max(size, self.room.limit_bytes))
+        more = min(size + self._step, max(size, self.room.limit_bytes))
         return self.room.widen(part, more, displace=displace) or self.room.widen(
             part, size, displace=displace
         )
+
+    @property
+    def _step(self) -> int:
+        """How many bytes to ask room for where nobody knows how many will come."""
+        return min(_WIDEN_BYTES, max(self.room.limit_bytes // 8, 1))
 
     def _is_changed(self, shard: Shard, written: int) -> bool:
         """Whether what was fetched cannot be the state that was looked at before."""
@@ -258,8 +262,8 @@ class ShardCache:
 
     def _disk_full(self, shard: Shard, error: OSError) -> StorageError:
         return StorageError(
-            f"the disk is full: {error.strerror}, with {self.room.used():,} bytes of shards there of"
-            f" {self.room.limit_bytes:,} that may be, while fetching {shard.uri}",
+            f"the disk is full ({error.strerror}): its shards have {self.room.used():,} bytes of"
+            f" {self.room.limit_bytes:,} that they may have, without {shard.uri}",
             where=str(self.room.folder),
             fix="Set cache_bytes to what the disk has room for, or cache_dir to another disk",
         )
@@ -293,7 +297,7 @@ class _Wait:
             raise StorageError(
                 f"waited {waited:.0f} s for a shard of which {why.value}, and nothing moved",
                 where=self._uri,
-                fix="Look for a process that was stopped; if there is none, set cache_bytes to more",
+                fix="Look for a process that was stopped, or set cache_bytes to more",
             )
         time.sleep(self._pause)
         self._pause = min(2 * self._pause, _PAUSES[1])

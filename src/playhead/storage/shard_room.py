@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -195,7 +195,7 @@ class Room:
             if not keep:
                 with suppress(OSError):
                     part.path.unlink()
-            part.held.release()
+            part.held.close()
             self._count(Counts(fetched_bytes=fetched_bytes))
 
     def remove(self, key: str) -> None:
@@ -204,7 +204,7 @@ class Room:
         with self._locked():
             held = hold(path)
             if held is not None:
-                with held:
+                with closing(held):
                     path.unlink()
 
     def progress(self, key: str | None = None) -> list[tuple[str, int]]:
@@ -277,7 +277,7 @@ class Room:
                 where=str(self.folder),
                 fix="Set cache_dir to a folder that can be written",
             ) from None
-        with held:
+        with closing(held):
             yield
 
     def _content(self) -> _Content:
@@ -344,7 +344,7 @@ def _useful(parts: list[_File]) -> Iterator[_File]:
 
 
 def _remove(file: _File, held: Held) -> None:
-    with held, suppress(FileNotFoundError):
+    with closing(held), suppress(FileNotFoundError):
         file.path.unlink()
 
 

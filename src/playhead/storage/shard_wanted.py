@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -15,6 +14,7 @@ from playhead.storage.held import Held, hold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 __all__ = ["Shard", "WantedList", "wanted_shards"]
 
@@ -35,7 +35,9 @@ class Shard(NamedTuple):
     @property
     def key(self) -> str:
         """What its copy is called: another state of the same object has another one."""
-        return blake2b(f"{self.version} {self.size} {self.uri}".encode(), digest_size=16).hexdigest()
+        return blake2b(
+            f"{self.version} {self.size} {self.uri}".encode(), digest_size=16
+        ).hexdigest()
 
 
 class WantedList:
@@ -70,7 +72,7 @@ class WantedList:
             os.write(held.descriptor, msgspec.json.encode(shards))
             fresh.replace(self._path)
         except BaseException:
-            held.release()
+            held.close()
             raise
         self.withdraw(keep_file=True)
         self._held = held
@@ -82,7 +84,7 @@ class WantedList:
         if not keep_file:
             with suppress(OSError):
                 self._path.unlink()
-        self._held.release()
+        self._held.close()
         self._held = None
 
 
@@ -95,7 +97,7 @@ def wanted_shards(folder: Path) -> dict[Shard, int]:
     for path in folder.glob(f"*{_SUFFIX}"):
         dead = hold(path)
         if dead is not None:
-            with dead, suppress(OSError):
+            with closing(dead), suppress(OSError):
                 path.unlink()
             continue
         try:
