@@ -92,7 +92,10 @@ def test_a_forked_process_holds_no_lock_of_its_parent(tmp_path):
         for shard in shards[:2]:
             cache.fill(shard)
         held = [cache._open(shard) for shard in shards[:2]]
-        child = forked(lambda: time.sleep(20))
+        started = tmp_path / "started"
+        child = forked(lambda: (started.touch(), time.sleep(20)))
+        while not started.exists():
+            time.sleep(0.001)
         for one in held:
             one.close()
         try:
