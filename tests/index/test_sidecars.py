@@ -11,11 +11,15 @@ from playhead.errors import (
     ConfigError,
     NotSupportedError,
     SourceNotFoundError,
+    StorageError,
 )
 from playhead.index import sidecars
 from playhead.index.idx import read_idx, write_idx
+from playhead.index.sidecar_run import stale_sidecars
 from playhead.index.sidecars import Sidecar, build_sidecar, is_fresh
+from playhead.storage import access
 from support.corpus import write_tar
+from support.stores import MemoryStore, plugged_in
 
 
 def sidecar(path: Path, kind: str) -> Sidecar:
@@ -167,8 +171,8 @@ def test_what_cannot_be_indexed_is_named(tmp_path):
         build_sidecar(sidecar(tmp_path / "nowhere.jsonl", "jsonl"))
     with pytest.raises(NotSupportedError, match=r"compressed.*a\.jsonl\.gz"):
         build_sidecar(sidecar(tmp_path / "a.jsonl.gz", "jsonl"))
-    with pytest.raises(NotSupportedError, match="s3://bucket/a"):
-        build_sidecar(Sidecar(path="s3://bucket/a.jsonl", kind="jsonl", idx="x.idx"))
+    with pytest.raises(NotSupportedError, match=r"hdfs://bucket/a\.jsonl"):
+        build_sidecar(Sidecar(path="hdfs://bucket/a.jsonl", kind="jsonl", idx="x.idx"))
     (tmp_path / "folder").mkdir()
     with pytest.raises(ConfigError, match=r"a folder, not a file \(.*/folder\)"):
         build_sidecar(sidecar(tmp_path / "folder", "jsonl"))
@@ -211,3 +215,78 @@ def test_a_source_that_changes_meanwhile_is_refused(tmp_path, monkeypatch):
     with pytest.raises(BuildError, match="changed"):
         build_sidecar(item)
     assert not is_fresh(item)
+
+
+SCHEMES = {"jsonl": "s3://b/data.jsonl", "nemo_tar": "ais://b/d.tar", "wds_tar": "http://h/d.tar"}
+
+
+@pytest.fixture(params=[(kind, where) for kind in MAKERS for where in ("beside", "here")])
+def remote(tmp_path, request):
+    kind, where = request.param
+    local = MAKERS[kind](tmp_path / "data")
+    build_sidecar(local)
+    uri = SCHEMES[kind]
+    idx = f"{uri}.idx" if where == "beside" else str(tmp_path / "indexes/data.idx")
+    with plugged_in(MemoryStore({uri: Path(local.path).read_bytes()})) as store:
+        yield Sidecar(path=uri, kind=kind, idx=idx), local, store
+
+
+def test_the_index_of_an_object_is_that_of_a_file_wherever_it_lies(remote):
+    item, local, store = remote
+    assert not is_fresh(item)
+    assert build_sidecar(item) == len(read_idx(local.idx)) - 1
+    data = store.objects.get(item.idx) or Path(item.idx).read_bytes()
+    assert data == Path(local.idx).read_bytes()
+    assert is_fresh(item)
+    assert read_idx(item.idx).tolist() == read_idx(local.idx).tolist()
+
+
+def test_of_an_object_that_grew_or_begins_otherwise_the_index_is_stale(remote):
+    item, _, store = remote
+    build_sidecar(item)
+    whole = store.objects[item.path]
+    store.write(item.path, whole + b"x" * 512)
+    assert not is_fresh(item)
+    # As long as before, and other records.
+    store.write(item.path, whole[512:] + whole[:512] if item.kind != "jsonl" else b"x" * len(whole))
+    assert not is_fresh(item)
+    store.write(item.path, whole)
+    assert is_fresh(item)
+
+
+def test_an_index_that_is_no_index_is_stale(remote):
+    item = remote[0]
+    for bad in (b"", b"1234567"):
+        access.write(item.idx, bad)
+        assert not is_fresh(item)
+
+
+def test_an_object_that_is_replaced_while_it_is_indexed_is_an_error(remote, monkeypatch):
+    item, _, store = remote
+    data = store.objects[item.path]
+    at = data.rindex(b"1" if item.kind == "jsonl" else b"xx")
+    of = store.of
+
+    def replaced(uri):
+        found = of(uri)
+        if uri == item.path and looked:
+            store.objects[uri] = data[:at] + b"?" + data[at + 1 :]
+        looked.append(uri)
+        return found
+
+    looked: list[str] = []
+    monkeypatch.setattr(store, "of", replaced)
+    with pytest.raises(BuildError, match="changed while it was read"):
+        build_sidecar(item)
+
+
+def test_a_store_that_cannot_be_asked_is_no_stale_index(remote, monkeypatch):
+    item, _, store = remote
+    build_sidecar(item)
+
+    def fail(_):
+        raise StorageError("the store does not answer", where=item.path)
+
+    monkeypatch.setattr(store, "stats", fail)
+    with pytest.raises(StorageError):
+        stale_sidecars([item])

@@ -6,17 +6,18 @@ size of the source. No header, no version, no checksum.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from playhead.errors import IndexFileError, IndexMissingError
+from playhead.storage import access
 from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
@@ -46,7 +47,7 @@ def write_idx(path: str | os.PathLike[str], offsets: NDArray[np.uint64]) -> None
     Parameters
     ----------
     path
-        The file to make or to replace.
+        The file or object to make or to replace.
     offsets
         Shape (N + 1,): the first byte of each record, then the size of the source.
 
@@ -67,7 +68,7 @@ def write_idx_blocks(path: str | os.PathLike[str], blocks: Iterable[NDArray[np.u
     Parameters
     ----------
     path
-        The file to make or to replace. It stays as it is if `blocks` raises.
+        The file or object to make or to replace. It stays as it is if `blocks` raises.
     blocks
         The offsets in order; the last entry of the last block is the sentinel.
 
@@ -76,13 +77,23 @@ def write_idx_blocks(path: str | os.PathLike[str], blocks: Iterable[NDArray[np.u
     int
         The number of records.
     """
+    where = os.fspath(path)
+    if access.is_remote(where):
+        file = BytesIO()
+        records = _write_entries(file, blocks, where)
+        access.write(where, file.getvalue())
+        return records
+    with atomic_write(where) as file:
+        return _write_entries(file, blocks, where)
+
+
+def _write_entries(file: IO[bytes], blocks: Iterable[NDArray[np.uint64]], where: str) -> int:
     entries = 0
-    with atomic_write(path) as file:
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, _DTYPE).data)
-            entries += len(block)
-        if entries == 0:
-            raise IndexFileError("an index needs at least its sentinel", where=str(path))
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, _DTYPE).data)
+        entries += len(block)
+    if entries == 0:
+        raise IndexFileError("an index needs at least its sentinel", where=where)
     return entries - 1
 
 
@@ -92,7 +103,7 @@ def read_idx(path: str | os.PathLike[str]) -> NDArray[np.uint64]:
     Parameters
     ----------
     path
-        The file.
+        The file or object.
 
     Returns
     -------
@@ -115,7 +126,7 @@ def summarize_idx(path: str | os.PathLike[str]) -> IdxSummary:
     Parameters
     ----------
     path
-        The file.
+        The file or object.
 
     Raises
     ------
@@ -134,31 +145,35 @@ def summarize_idx(path: str | os.PathLike[str]) -> IdxSummary:
 
 
 def _read_blocks(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint64]]:
+    where = os.fspath(path)
     entries, last = 0, 0
+    for raw in _pieces(where):
+        if len(raw) % 8:
+            raise IndexFileError(
+                f"the index is cut short: {entries * 8 + len(raw):,} bytes are not whole "
+                "8-byte entries",
+                where=where,
+                fix=_REBUILD,
+            )
+        block = np.frombuffer(raw, _DTYPE).astype(np.uint64, copy=False)
+        if int(block[0]) < last or bool((block[1:] < block[:-1]).any()):
+            raise IndexFileError(
+                "the index is damaged: its offsets do not increase",
+                where=where,
+                fix=_REBUILD,
+            )
+        last = int(block[-1])
+        entries += len(block)
+        yield block
+    if entries == 0:
+        raise IndexFileError("the index is empty", where=where, fix=_REBUILD)
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    """Give the bytes of a file or object, whole entries at a time but for the last."""
     try:
-        file = Path(path).open("rb")  # noqa: SIM115  (closed below; only opening may miss the file)
+        yield from access.stream(path, block_bytes=_BLOCK * 8)
     except FileNotFoundError as error:
         raise IndexMissingError(
-            "there is no index", where=str(path), fix="Build it with `playhead index`"
+            "there is no index", where=path, fix="Build it with `playhead index`"
         ) from error
-    with file:
-        while raw := file.read(_BLOCK * 8):
-            if len(raw) % 8:
-                raise IndexFileError(
-                    f"the index is cut short: {entries * 8 + len(raw):,} bytes are not whole "
-                    "8-byte entries",
-                    where=str(path),
-                    fix=_REBUILD,
-                )
-            block = np.frombuffer(raw, _DTYPE).astype(np.uint64, copy=False)
-            if int(block[0]) < last or bool((block[1:] < block[:-1]).any()):
-                raise IndexFileError(
-                    "the index is damaged: its offsets do not increase",
-                    where=str(path),
-                    fix=_REBUILD,
-                )
-            last = int(block[-1])
-            entries += len(block)
-            yield block
-    if entries == 0:
-        raise IndexFileError("the index is empty", where=str(path), fix=_REBUILD)

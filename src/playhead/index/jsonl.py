@@ -7,15 +7,16 @@ a last line without its newline is a record too.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from playhead.errors import SourceNotFoundError
+from playhead.storage import access
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
@@ -32,7 +33,7 @@ def scan_jsonl(path: str | os.PathLike[str]) -> NDArray[np.uint64]:
     Parameters
     ----------
     path
-        A local, uncompressed file.
+        A file or object that is not compressed.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def iter_jsonl_offsets(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint
     Parameters
     ----------
     path
-        A local, uncompressed file.
+        A file or object that is not compressed.
 
     Yields
     ------
@@ -73,25 +74,35 @@ def iter_jsonl_offsets(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint
     SourceNotFoundError
         There is no such file.
     """
-    buffer = bytearray(_BLOCK)
-    window = memoryview(buffer)
     is_newline = np.empty(_BLOCK, np.bool_)
-    codes = np.frombuffer(buffer, np.uint8)
     position = 0
     # The start of a record is known only once there is a byte after the newline.
     pending = True
+    for codes in _blocks(os.fspath(path)):
+        count = len(codes)
+        np.equal(codes, _NEWLINE, out=is_newline[:count])
+        starts = np.flatnonzero(is_newline[:count])
+        starts += position + 1
+        if pending:
+            starts = np.concatenate([np.array([position], starts.dtype), starts])
+        position += count
+        pending = bool(starts.size) and int(starts[-1]) == position
+        yield (starts[:-1] if pending else starts).astype(np.uint64)
+    yield np.array([position], np.uint64)
+
+
+def _blocks(path: str) -> Iterator[NDArray[np.uint8]]:
+    """Give the bytes of a file, at most `_BLOCK` at a time; each is gone when the next comes."""
+    if access.is_remote(path):
+        for block in access.stream(path, block_bytes=_BLOCK):
+            yield np.frombuffer(block, np.uint8)
+        return
+    buffer = bytearray(_BLOCK)
+    codes = np.frombuffer(buffer, np.uint8)
     try:
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115  (closed below)
     except FileNotFoundError as error:
-        raise SourceNotFoundError("there is no such file", where=str(path)) from error
+        raise SourceNotFoundError("there is no such file", where=path) from error
     with file:
-        while count := file.readinto(window):
-            np.equal(codes[:count], _NEWLINE, out=is_newline[:count])
-            starts = np.flatnonzero(is_newline[:count])
-            starts += position + 1
-            if pending:
-                starts = np.concatenate([np.array([position], starts.dtype), starts])
-            position += count
-            pending = bool(starts.size) and int(starts[-1]) == position
-            yield (starts[:-1] if pending else starts).astype(np.uint64)
-    yield np.array([position], np.uint64)
+        while count := file.readinto(memoryview(buffer)):
+            yield codes[:count]

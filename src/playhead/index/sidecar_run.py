@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from playhead.errors import PlayheadError
 from playhead.index.pool import Outcome, Workers, at_most, run_each
 from playhead.index.sidecars import Sidecar, build_sidecar, is_fresh
+from playhead.storage import access
 from playhead.storage.atomic import remove_stale
+from playhead.storage.limits import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
 __all__ = ["build_sidecars", "stale_sidecars"]
 
-# Most of the check is waiting for the file system, which answers several at once.
+# Most of the check is waiting for the file system, which answers several at once; stores answer
+# more of them.
 _CHECKERS = 16
 # Starting a process costs about as much as this much work in the process that is there.
 _BYTES_A_WORKER = 64 << 20
@@ -31,8 +35,14 @@ def stale_sidecars(sidecars: Sequence[Sidecar]) -> list[Sidecar]:
     ----------
     sidecars
         What to look at.
+
+    Raises
+    ------
+    StorageError
+        If a store cannot be asked.
     """
-    with ThreadPoolExecutor(_CHECKERS) as checkers:
+    are_remote = any(access.is_remote(sidecar.path) for sidecar in sidecars)
+    with ThreadPoolExecutor(limits().concurrency if are_remote else _CHECKERS) as checkers:
         fresh = checkers.map(is_fresh, sidecars)
         return [sidecar for sidecar, ok in zip(sidecars, fresh, strict=True) if not ok]
 
@@ -57,9 +67,12 @@ def build_sidecars(
     Outcome
         One for each sidecar; `result` is the number of its samples.
     """
-    for folder in {os.path.dirname(sidecar.idx) for sidecar in sidecars}:  # noqa: PTH120
+    local = [sidecar.idx for sidecar in sidecars if not access.is_remote(sidecar.idx)]
+    for folder in {os.path.dirname(idx) for idx in local}:  # noqa: PTH120
         remove_stale(folder or ".")
-    sizes = {sidecar: _size(sidecar.path) for sidecar in sidecars}
+    with ThreadPoolExecutor(_CHECKERS) as pool:
+        looked = pool.map(_size, [sidecar.path for sidecar in sidecars])
+        sizes = dict(zip(sidecars, looked, strict=True))
     work = sum(sizes.values()) / _BYTES_A_WORKER + len(sidecars) / _FILES_A_WORKER
     yield from run_each(
         build_sidecar,
@@ -70,7 +83,7 @@ def build_sidecars(
 
 
 def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
+    # Those that cannot be looked at are named when they are built.
+    with suppress(OSError, PlayheadError):
+        return access.size(path)
+    return 0

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from playhead.errors import (
-    ArchiveError,
     BuildError,
+    DataError,
     IndexFileError,
     NotSupportedError,
     PlayheadError,
+    StorageError,
 )
 from playhead.index.idx import IdxSummary, summarize_idx, write_idx_blocks
 from playhead.index.jsonl import iter_jsonl_offsets
 from playhead.index.source import check_unchanged, stamp
 from playhead.index.tar import Layout, head_offsets, iter_tar_offsets
 from playhead.index.tarhop import is_zero_from
-from playhead.storage.compression import is_compressed
+from playhead.storage import access
+from playhead.storage.compression import has_middle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,24 +53,29 @@ def is_fresh(sidecar: Sidecar) -> bool:
     """Say whether an `.idx` exists, is whole, and belongs to the data as they are now.
 
     Its offsets increase, its sentinel is the size of the data file, it is not older than that
-    file, and its first entries are where the samples begin: an `.idx` that pairs the members of a
-    tar that has one member a sample does not pass.
+    file where both are local, and its first entries are where the samples begin: an `.idx` that
+    pairs the members of a tar that has one member a sample does not pass.
 
     Parameters
     ----------
     sidecar
         The data file and its `.idx`.
+
+    Raises
+    ------
+    StorageError
+        If a store cannot be asked: nobody knows then.
     """
     try:
-        written = os.stat(sidecar.idx).st_mtime_ns  # noqa: PTH116  (there are 100,000 of them)
-        source = os.stat(sidecar.path)  # noqa: PTH116
-        if source.st_mtime_ns > written:
+        if _is_older(sidecar):
             return False
         summary = summarize_idx(sidecar.idx)
-        return _ends_right(sidecar, summary.sentinel, source.st_size) and _begins_right(
+        return _ends_right(sidecar, summary.sentinel, access.size(sidecar.path)) and _begins_right(
             sidecar, summary
         )
-    except (OSError, IndexFileError, ArchiveError):
+    except StorageError:
+        raise
+    except (OSError, DataError, IndexFileError, NotSupportedError):
         return False
 
 
@@ -90,7 +97,7 @@ def build_sidecar(sidecar: Sidecar) -> int:
     SourceNotFoundError
         There is no such data file.
     NotSupportedError
-        It is compressed or not local.
+        It is compressed, or a pipe.
     ConfigError
         It is a folder or a pipe, or cannot be a path.
     ArchiveError
@@ -99,9 +106,11 @@ def build_sidecar(sidecar: Sidecar) -> int:
         It changed meanwhile, or the `.idx` cannot be written.
     """
     path = sidecar.path
-    if is_compressed(path):
+    if not has_middle(path):
         raise NotSupportedError(
-            "a compressed file has no byte offsets", where=path, fix="Decompress it"
+            "a compressed file or a pipe has no byte offsets",
+            where=path,
+            fix="Decompress it, or write what comes out of the pipe into a file",
         )
     before = stamp(path)
     try:
@@ -122,9 +131,21 @@ def build_sidecar(sidecar: Sidecar) -> int:
         ) from error
     check_unchanged(path, before)
     # A source from a machine whose clock is ahead would look newer than its index for ever.
-    if os.stat(sidecar.idx).st_mtime_ns < before.mtime_ns:  # noqa: PTH116
+    if _are_local(sidecar) and os.stat(sidecar.idx).st_mtime_ns < before.mtime_ns:  # noqa: PTH116
         os.utime(sidecar.idx, ns=(before.mtime_ns, before.mtime_ns))
     return records
+
+
+def _are_local(sidecar: Sidecar) -> bool:
+    return not access.is_remote(sidecar.path) and not access.is_remote(sidecar.idx)
+
+
+def _is_older(sidecar: Sidecar) -> bool:
+    """Whether an `.idx` is older than its file; clocks of stores and disks are not compared."""
+    if not _are_local(sidecar):
+        return False
+    written = os.stat(sidecar.idx).st_mtime_ns  # noqa: PTH116  (there are 100,000 of them)
+    return os.stat(sidecar.path).st_mtime_ns > written  # noqa: PTH116
 
 
 def _ends_right(sidecar: Sidecar, sentinel: int, size: int) -> bool:
@@ -144,9 +165,8 @@ def _begins_right(sidecar: Sidecar, summary: IdxSummary) -> bool:
         return head == head_offsets(sidecar.path, _LAYOUTS[sidecar.kind])
     if not head:
         return summary.sentinel == 0
-    if head[0] != 0:
-        return False
-    with open(sidecar.path, "rb") as file:  # noqa: PTH123
-        second = summary.head[1]
-        file.seek(second - 1)
-        return summary.records == 1 or file.read(1) == b"\n"
+    if len(head) == 1:
+        return head[0] == 0
+    return head[0] == 0 < head[1] and access.read_ranges(sidecar.path, [head[1] - 1], [1]) == [
+        b"\n"
+    ]

@@ -12,11 +12,10 @@ from playhead.errors import (
     BuildError,
     ConfigError,
     DataError,
-    NotSupportedError,
     PlayheadError,
     SourceNotFoundError,
 )
-from playhead.paths import scheme
+from playhead.storage import access
 from playhead.storage.compression import open_whole
 from playhead.storage.local import forget_replaced
 
@@ -43,12 +42,13 @@ _STAT_THREADS = 16
 
 
 class Stamp(NamedTuple):
-    """What tells that a file changed."""
+    """What tells that a file or object changed."""
 
     size: int
-    """Bytes."""
+    """Bytes, as they are stored; 0 for what a command writes (`pipe:`), of which nobody knows."""
     mtime_ns: int
-    """Time of the last change, in nanoseconds since 1970."""
+    """Time of the last change of a file, in nanoseconds since 1970; the `Stat.version` of an
+    object."""
 
 
 class LineBlock(NamedTuple):
@@ -63,23 +63,21 @@ class LineBlock(NamedTuple):
 
 
 def stamp(path: str) -> Stamp:
-    """Read a file's size and time.
+    """Read the size and time of a file, or the size and version of an object.
 
     Raises
     ------
     SourceNotFoundError
         If it does not exist.
-    NotSupportedError
-        If it is not local.
+    StorageError
+        If it is an object that cannot be looked at.
     ConfigError
         If it is a folder or a pipe, cannot be a path, or may not be looked at.
     BuildError
         If the system fails to look at it.
     """
-    if scheme(path):
-        raise NotSupportedError(
-            "files that are not local are not supported yet", where=path, fix="Copy it to a disk"
-        )
+    if access.is_remote(path):
+        return Stamp(*access.stats([path])[0])
     try:
         found = os.stat(path)  # noqa: PTH116 - there are a hundred thousand of them
     except (FileNotFoundError, NotADirectoryError):
@@ -116,7 +114,16 @@ def _unusable(path: str, error: OSError | ValueError) -> PlayheadError:
 
 
 def stamps(paths: Sequence[str]) -> list[Stamp]:
-    """Read the sizes and times of many files, side by side where they are very many."""
+    """Look at many files and objects, side by side where they are very many or not local."""
+    remote = [place for place, path in enumerate(paths) if access.is_remote(path)]
+    if not remote:
+        return _local_stamps(paths)
+    looked = dict(zip(remote, access.stats([paths[place] for place in remote]), strict=True))
+    rest = iter(_local_stamps([path for place, path in enumerate(paths) if place not in looked]))
+    return [Stamp(*looked[place]) if place in looked else next(rest) for place in range(len(paths))]
+
+
+def _local_stamps(paths: Sequence[str]) -> list[Stamp]:
     if len(paths) < _MANY_FILES:
         return _stamp_all(paths)
     chunks = [paths[i : i + _MANY_FILES] for i in range(0, len(paths), _MANY_FILES)]

@@ -38,6 +38,8 @@ Layout: TypeAlias = Literal["nemo", "shar"]
 # `tarfile` reads a stream in records of this size, which is where Lhotse's sentinel stops.
 _RECORD = 20 * BLOCK
 _PIECE = 1 << 16
+# Three headers are looked at in each of very many archives.
+_HEAD_BLOCK = 16 << 10
 _AS_NEMO = "If one member is one sample, index it with `--layout nemo`"
 _METADATA = (".json", ".nometa")
 
@@ -68,7 +70,7 @@ def scan_tar(path: str | os.PathLike[str]) -> TarMembers:
     Parameters
     ----------
     path
-        A local, uncompressed archive.
+        An archive: a path or a URI. Where it is compressed, offsets are those of the tar.
 
     Raises
     ------
@@ -135,7 +137,7 @@ def iter_tar_offsets(path: str | os.PathLike[str], layout: Layout) -> Iterator[N
     Parameters
     ----------
     path
-        A local, uncompressed archive.
+        An archive that is not compressed.
     layout
         As for `tar_offsets`.
 
@@ -165,14 +167,14 @@ def iter_tar_offsets(path: str | os.PathLike[str], layout: Layout) -> Iterator[N
 
 
 def head_offsets(path: str | os.PathLike[str], layout: Layout) -> tuple[int, ...]:
-    """Say what the first two entries of an archive's `.idx` have to be, reading three headers.
+    """Say what the first two entries of an archive's `.idx` have to be, from three headers.
 
     An `.idx` of the other layout has the right size and sentinel: its second entry gives it away.
 
     Parameters
     ----------
     path
-        A local, uncompressed archive.
+        An archive that is not compressed.
     layout
         As for `tar_offsets`.
 
@@ -192,7 +194,7 @@ def guess_layout(path: str | os.PathLike[str]) -> Layout:
     Parameters
     ----------
     path
-        A local, uncompressed archive.
+        An archive that is not compressed.
 
     Returns
     -------
@@ -204,7 +206,7 @@ def guess_layout(path: str | os.PathLike[str]) -> Layout:
 
 
 def _first_members(path: str | os.PathLike[str]) -> list[Member]:
-    with closing(Archive(path).hop()) as members:
+    with closing(Archive(path, _HEAD_BLOCK).hop()) as members:
         return list(islice(members, 3))
 
 

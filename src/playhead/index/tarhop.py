@@ -1,8 +1,11 @@
 """Where the members of a tar archive begin, found by hopping from header to header.
 
-Payloads are never read; among very small members the kernel is asked to fetch ahead. Understood
-are the v7, ustar, GNU and PAX formats: long names, names that are not ASCII, sizes above 8 GiB,
-folders, links, archives without an end mark and archives with zeros behind it. What would be
+Payloads of local archives are never read; among very small members the kernel is asked to fetch
+ahead. Of objects on a store short payloads are read and long ones are not, see `ObjectBlocks`.
+Archives that are compressed, and those that a command writes (`pipe:`), are read whole.
+
+Understood are the v7, ustar, GNU and PAX formats: long names, names that are not ASCII, sizes above
+8 GiB, folders, links, archives without an end mark and archives with zeros behind it. What would be
 misread in silence is refused by name: a header whose checksum is wrong, a member that runs past
 the end of the file, anything behind the end mark, sparse members, parts of multi-volume archives.
 """
@@ -10,10 +13,12 @@ the end of the file, anything behind the end mark, sparse members, parts of mult
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from playhead.errors import ArchiveError, SourceNotFoundError
+from playhead.errors import ArchiveError
+from playhead.index.object_blocks import LEAST_BLOCK
+from playhead.index.tar_bytes import open_tar
+from playhead.storage import access
 from playhead.storage.tarheader import (
     BLOCK,
     BadHeaderError,
@@ -24,12 +29,15 @@ from playhead.storage.tarheader import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+
+    from playhead.index.tar_bytes import TarBytes
 
 __all__ = ["Archive", "Member", "is_zero_from"]
 
 _MAX_EXTENSION = 16 << 20
 _TAIL_PIECE = 1 << 20
+_Pread: TypeAlias = "Callable[[int, int], bytes]"
 # Where members are this small, one long read of a cold disk is quicker than a short one a header.
 _DENSE_BYTES = 32 << 10
 _AHEAD_BYTES = 4 << 20
@@ -62,18 +70,21 @@ class Archive:
     Parameters
     ----------
     path
-        A local, uncompressed archive.
+        An archive: a path or a URI. Where it is compressed, offsets are those of the tar.
+    least_block
+        Bytes that a request of an object asks for at least.
 
     Attributes
     ----------
     end
         First byte after the last member, where the end mark begins; known once the pass is over.
     size
-        Bytes of the file; known once the pass has begun.
+        Bytes of the tar; known once the pass is over.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], least_block: int = LEAST_BLOCK) -> None:
         self.path = os.fspath(path)
+        self._least_block = least_block
         self.end = 0
         self.size = 0
         self._own: dict[bytes, bytes] = {}
@@ -90,27 +101,22 @@ class Archive:
             The archive is damaged, cut short, or cannot be read member by member; the message
             names the member and the byte.
         """
-        try:
-            file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115  (closed below)
-        except FileNotFoundError as error:
-            raise SourceNotFoundError("there is no such archive", where=self.path) from error
-        with file:
-            self.size = os.fstat(file.fileno()).st_size
-            if self.size == 0:
-                raise ArchiveError("the archive is empty", where=self.path, fix=_REWRITE)
-            yield from self._hop(file.fileno())
+        with open_tar(self.path, self._least_block) as source:
+            yield from self._hop(source)
 
-    def _hop(self, file: int) -> Generator[Member]:
+    def _hop(self, source: TarBytes) -> Generator[Member]:
+        pread, self.size = source.pread, source.size
         start = offset = hops = 0
         next_look = _AHEAD_BYTES // 4
-        while block := os.pread(file, BLOCK, offset):
+        name = b""
+        while block := pread(BLOCK, offset):
             if not any(block):
-                self._check_tail(file, offset)
+                self._check_tail(pread, offset)
                 break
             name, length, kind = self._parse(block, offset)
             if kind in _EXTENSIONS:
                 after = self._end_of(name, offset, length)
-                self._remember(file, kind, offset + BLOCK, length)
+                self._remember(pread, kind, offset + BLOCK, length)
                 # Lhotse counts a member from its own extension headers, never from a shared one.
                 start = start if self._own else after
                 offset = after
@@ -126,10 +132,19 @@ class Archive:
             if offset >= next_look:
                 next_look = offset + _AHEAD_BYTES
                 if offset < hops * _DENSE_BYTES:
-                    _read_ahead(file, offset)
+                    source.look_ahead(offset)
+        # The size of a stream is known only now.
+        self.size = source.size
+        self._check_end(name, start, offset)
+        self.end = offset
+
+    def _check_end(self, name: bytes, start: int, offset: int) -> None:
+        if self.size == 0:
+            raise ArchiveError("the archive is empty", where=self.path, fix=_REWRITE)
+        if offset > self.size:
+            raise self._cut_short(name, start, offset)
         if start != offset:
             raise self._error("the archive ends behind an extension header", start)
-        self.end = offset
 
     def _parse(self, block: bytes, offset: int) -> Header:
         if len(block) < BLOCK:
@@ -142,12 +157,15 @@ class Archive:
     def _end_of(self, name: bytes, offset: int, length: int) -> int:
         after = offset + BLOCK + ((length + BLOCK - 1) & -BLOCK)
         if after > self.size:
-            raise self._error(
-                f"the archive is cut short: its member {to_text(name)!r} ends at byte {after:,} "
-                f"and the file at byte {self.size:,}",
-                offset,
-            )
+            raise self._cut_short(name, offset, after)
         return after
+
+    def _cut_short(self, name: bytes, offset: int, after: int) -> ArchiveError:
+        return self._error(
+            f"the archive is cut short: its member {to_text(name)!r} ends at byte {after:,} "
+            f"and the file at byte {self.size:,}",
+            offset,
+        )
 
     def _has_payload(self, kind: bytes, name: bytes, offset: int) -> bool:
         if kind in _REFUSED:
@@ -155,11 +173,11 @@ class Archive:
         is_old_folder = kind == b"\0" and name.endswith(b"/")
         return not is_old_folder and kind not in _WITHOUT_PAYLOAD
 
-    def _remember(self, file: int, kind: bytes, payload: int, length: int) -> None:
+    def _remember(self, pread: _Pread, kind: bytes, payload: int, length: int) -> None:
         """Keep what an extension header says of the member behind it, or of all behind it."""
         if length > _MAX_EXTENSION:
             raise self._error(f"an extension header of {length:,} bytes is too long", payload)
-        data = os.pread(file, length, payload)
+        data = pread(length, payload)
         if kind == b"L":
             self._own[b"path"] = data.split(b"\0", 1)[0]
         elif kind == b"K":
@@ -182,8 +200,8 @@ class Archive:
             raise self._error(f"the member {to_text(name)!r} has the size {size!r}", offset)
         return name, int(size) if size else length
 
-    def _check_tail(self, file: int, offset: int) -> None:
-        found = _first_nonzero(file, offset)
+    def _check_tail(self, pread: _Pread, offset: int) -> None:
+        found = _first_nonzero(pread, offset)
         if found is not None:
             raise self._error(
                 f"there are data at byte {found:,}, behind the end mark: archives that were joined "
@@ -196,14 +214,8 @@ class Archive:
         return ArchiveError(what, where=f"{self.path}, byte {offset:,}", fix=fix)
 
 
-def _read_ahead(file: int, offset: int) -> None:
-    """Ask the kernel to fetch what comes next while we go on; nothing is copied to us."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file, offset, 2 * _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
-
-
-def _first_nonzero(file: int, offset: int) -> int | None:
-    while piece := os.pread(file, _TAIL_PIECE, offset):
+def _first_nonzero(pread: _Pread, offset: int) -> int | None:
+    while piece := pread(_TAIL_PIECE, offset):
         if piece.count(0) != len(piece):
             return offset + len(piece) - len(piece.lstrip(b"\0"))
         offset += len(piece)
@@ -216,9 +228,11 @@ def is_zero_from(path: str | os.PathLike[str], offset: int) -> bool:
     Parameters
     ----------
     path
-        A local file.
+        A file or object that is not compressed.
     offset
         The first byte to look at.
     """
-    with Path(path).open("rb", buffering=0) as file:
-        return _first_nonzero(file.fileno(), offset) is None
+    return all(
+        piece.count(0) == len(piece)
+        for piece in access.stream(os.fspath(path), offset, _TAIL_PIECE)
+    )

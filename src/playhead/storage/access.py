@@ -39,6 +39,8 @@ __all__ = [
 OBJECT_SCHEMES: Final = frozenset({"s3", "gs", "az", "http", "https"})
 """Schemes that `playhead[s3]` reads."""
 
+_SCHEMES: Final = OBJECT_SCHEMES | {"ais", "pipe"}
+
 
 def is_remote(uri: str) -> bool:
     """Whether a URI is no path of a disk.
@@ -63,7 +65,14 @@ def store_of(uri: str) -> Store:
     MissingExtraError
         If what does is not installed.
     """
-    return _store("ais" if served_by_aistore(uri) else scheme(uri), os.getpid())
+    name = scheme(uri)
+    if name not in _SCHEMES:
+        raise NotSupportedError(
+            f"nothing reads {name}:// here",
+            where=uri,
+            fix="Use a path, or one of " + ", ".join(sorted(_SCHEMES)),
+        )
+    return _store("ais" if served_by_aistore(uri) else name, os.getpid())
 
 
 @lru_cache(maxsize=16)
