@@ -54,6 +54,7 @@ def write_idx(path: str | os.PathLike[str], offsets: NDArray[np.uint64]) -> None
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp(), "a.jsonl.idx")
     >>> write_idx(path, np.array([0, 7, 12], np.uint64))
     >>> read_idx(path).tolist()
