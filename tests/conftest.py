@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import servers
+from support.ais_emulator import AisEmulator, be_impatient
 
 settings.register_profile(
     "default",
@@ -30,3 +31,20 @@ def s3(seaweed, monkeypatch):
     """That server, found by the environment."""
     servers.use(monkeypatch, seaweed.environment())
     return seaweed
+
+
+@pytest.fixture(scope="session")
+def ais_server():
+    """An emulated AIStore, one for all tests of a process."""
+    with AisEmulator() as server:
+        yield server
+
+
+@pytest.fixture
+def ais(ais_server, monkeypatch):
+    """That server doing nothing wrong, found by the environment; what is asked of it ends soon."""
+    ais_server.heal()
+    be_impatient(monkeypatch, ais_server)
+    yield ais_server
+    monkeypatch.undo()
+    servers.use(monkeypatch, {})

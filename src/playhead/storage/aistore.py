@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from playhead.errors import DataError
 from playhead.storage.ais_client import ShortAnswerError, said, status_of, verdict
 from playhead.storage.ais_objects import AisObjects, Answer, Wanted, name_of
+from playhead.storage.aistore_batch import Batches
 from playhead.storage.base import ByteRange, Stat
 from playhead.storage.calls import Call, Requests
 from playhead.storage.limits import limits
@@ -29,6 +30,7 @@ class AIStore:
     def __init__(self) -> None:
         self.objects = AisObjects()
         self.requests = Requests(f"AIStore at {self.objects.endpoint}", verdict, said)
+        self.batches = Batches(self.objects, self.requests)
 
     def stats(self, uris: Sequence[str]) -> list[Stat]:
         """See `Store.stats`."""
@@ -57,6 +59,29 @@ class AIStore:
         """
         acts = [partial(self.objects.get, one) for one in wanted]
         return self._all(acts, [one.where for one in wanted], call)
+
+    def batch(self, wanted: Sequence[Wanted]) -> list[bytes]:
+        """Read objects, members of archives and ranges with as few requests as the server allows.
+
+        What a batch does not bring, for whatever reason, is asked for again: in a smaller batch,
+        then by itself, which also fetches what the cluster does not have yet.
+
+        Parameters
+        ----------
+        wanted
+            What to read.
+
+        Raises
+        ------
+        SourceNotFoundError, DataError, StorageError
+            As `Store.read`.
+        """
+        call = Call(limits().deadline_seconds)
+        distinct = list(dict.fromkeys(wanted))
+        found = self.batches.read(distinct, call)
+        rest = [one for one in distinct if one not in found]
+        found.update(zip(rest, self.get(rest, call), strict=True))
+        return [found[one] for one in wanted]
 
     def stream(self, uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
         """See `Store.stream`; the deadline is each block's own."""

@@ -1,0 +1,219 @@
+"""Batches of AIStore: whatever goes wrong, every request gets its own bytes or an error."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.errors import SourceNotFoundError, StorageError
+from playhead.storage.ais_batch_answer import BatchAnswer, answer_name
+from playhead.storage.ais_objects import Wanted
+from playhead.storage.aistore import AIStore
+from support.ais_emulator import AisEmulator, be_impatient
+from support.ais_sdk_checks import a_tar
+
+pytest.importorskip("aistore")
+
+MEMBERS = {f"d/{number:02}.flac": random.Random(number).randbytes(200) for number in range(20)}
+LONG = "d/" + "x" * 150 + ".flac"
+MEMBERS[LONG] = b"long"
+BLOB = random.Random(7).randbytes(5000)
+TAR, OBJECT = "ais://batches/a/0.tar", "ais://batches/b ü.bin"
+WANTED = [
+    *(Wanted(TAR, name) for name in MEMBERS),
+    Wanted(OBJECT),
+    # The same sample may be in a batch twice.
+    Wanted(TAR, LONG),
+    Wanted(OBJECT),
+]
+RANGES = [Wanted(OBJECT, "", 10 * number, 7 + number % 3) for number in range(30)]
+
+
+def expected(wanted):
+    data = MEMBERS[wanted.member] if wanted.member else BLOB
+    return data[wanted.offset :][: wanted.size]
+
+
+@pytest.fixture(autouse=True)
+def _objects(ais):
+    fill(ais)
+
+
+def fill(server):
+    server.put("batches", "a/0.tar", a_tar(MEMBERS))
+    server.put("batches", "b ü.bin", BLOB)
+
+
+def check(wanted):
+    assert AIStore().batch(wanted) == [expected(one) for one in wanted]
+
+
+def test_everything_comes_in_one_request_and_nothing_twice(ais):
+    check([*WANTED, *RANGES])
+    counts = ais.counts()
+    assert (counts["batch"], counts.get("get", 0)) == (1, 0)
+    assert counts["batch entries"] == len(MEMBERS) + 1 + len(RANGES)
+
+
+def test_one_alone_needs_no_batch(ais):
+    check(WANTED[:1] * 3)
+    assert ais.counts().get("batch", 0) == 0
+
+
+FAULTS = [
+    {"what": "status", "status": 503},
+    {"what": "status", "status": 429},
+    {"what": "status", "status": 400},
+    {"what": "status", "status": 404},
+    {"what": "status", "status": 501},
+    {"what": "delay", "seconds": 1.0},
+    {"what": "disorder"},
+    *(
+        {"what": "cut", "at": at, "after": after, "ending": ending}
+        for at, after in (("start", 0), ("inside", 0), ("inside", 5), ("member", 5))
+        for ending in ("clean", "reset")
+    ),
+    {"what": "stall", "at": "start", "seconds": 1.0},
+    {"what": "stall", "at": "inside", "after": 5, "seconds": 1.0},
+]
+
+
+def as_words(fault):
+    return "-".join(map(str, fault.values()))
+
+
+@pytest.mark.parametrize("times", [1, -1], ids=["once", "for ever"])
+@pytest.mark.parametrize("fault", FAULTS, ids=as_words)
+def test_a_batch_that_fails_is_made_up_for(ais, fault, times):
+    ais.fault(on="batch", times=times, **fault)
+    check(WANTED)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=as_words)
+def test_ranges_in_a_batch_that_fails_are_made_up_for(ais, fault):
+    if fault["what"] == "disorder":
+        pytest.skip("ranges of one object and of one size have nothing but their order")
+    ais.fault(on="batch", times=1, **fault)
+    check([*WANTED, *RANGES])
+
+
+def test_ranges_of_several_sizes_are_told_apart_in_any_order(ais):
+    ais.fault(on="batch", what="disorder")
+    check([Wanted(OBJECT, "", 3 * number, 1 + number) for number in range(20)])
+    assert ais.counts().get("get", 0) == 0
+
+
+def test_a_batch_that_was_cut_is_asked_for_what_it_left_out(ais):
+    ais.fault(on="batch", what="cut", at="member", after=15, times=1)
+    check(WANTED)
+    counts = ais.counts()
+    distinct = len(MEMBERS) + 1
+    assert (counts["batch"], counts.get("get", 0)) == (2, 0)
+    assert counts["batch entries"] == distinct + (distinct - 15)
+
+
+@pytest.mark.parametrize(
+    "fault", [{"what": "status"}, {"what": "cut", "at": "inside"}, {"what": "delay", "seconds": 1}]
+)
+def test_a_server_that_gives_nothing_is_named_in_time(ais, fault):
+    ais.fault(on="batch", **fault)
+    ais.fault(on="get", **fault)
+    begin = time.monotonic()
+    with pytest.raises(StorageError, match=r"AIStore at .* \(ais://batches/"):
+        AIStore().batch(WANTED)
+    assert time.monotonic() - begin < 15
+
+
+def test_what_the_cluster_has_not_yet_is_fetched(ais):
+    names = [f"cold/{number}" for number in range(40)]
+    for name in names:
+        ais.put("lake", name, name.encode(), provider="s3", present=False)
+    wanted = [Wanted(f"s3://lake/{name}") for name in names]
+    found = [name.encode() for name in names]
+    assert AIStore().batch(wanted) == found
+    # And then is there for batches.
+    before = ais.counts()
+    assert AIStore().batch(wanted) == found
+    assert ais.counts()["get"] == before["get"]
+
+
+def test_a_member_that_is_in_no_archive_is_named(ais):
+    wanted = [*WANTED, Wanted(TAR, "gone.flac")]
+    with pytest.raises(SourceNotFoundError, match=r"0\.tar/gone\.flac"):
+        AIStore().batch(wanted)
+
+
+def test_archives_that_are_not_there_are_named(ais):
+    wanted = [*WANTED, *(Wanted("ais://batches/none.tar", str(one)) for one in range(3))]
+    with pytest.raises(SourceNotFoundError, match=r"none\.tar/[012]"):
+        AIStore().batch(wanted)
+
+
+def test_an_empty_object_is_empty(ais):
+    ais.put("batches", "empty", b"")
+    assert AIStore().batch([*WANTED[:3], Wanted("ais://batches/empty")])[-1] == b""
+
+
+def test_a_server_that_knows_no_batches_is_asked_once(ais):
+    ais.fault(on="batch", what="status", status=404)
+    store = AIStore()
+    for _ in range(3):
+        assert store.batch(WANTED[:4]) == [expected(one) for one in WANTED[:4]]
+    assert ais.counts()["batch"] == 1
+
+
+def test_a_server_that_knows_no_ranges_in_batches_is_asked_for_each(monkeypatch):
+    with AisEmulator(batch_ranges=False) as old:
+        fill(old)
+        be_impatient(monkeypatch, old)
+        store = AIStore()
+        wanted = [*WANTED, *RANGES]
+        assert store.batch(wanted) == [expected(one) for one in wanted]
+        assert store.batches.know_ranges is False
+        old.heal()
+        assert store.batch(wanted) == [expected(one) for one in wanted]
+        counts = old.counts()
+        assert (counts["batch"], counts["batch entries"]) == (1, len(MEMBERS) + 1)
+
+
+def test_nobody_is_let_in_without_a_token(monkeypatch):
+    with AisEmulator(token="let me in") as closed:
+        fill(closed)
+        be_impatient(monkeypatch, closed)
+        with pytest.raises(StorageError, match="Set AIS_AUTHN_TOKEN"):
+            AIStore().batch(WANTED)
+        monkeypatch.setenv("AIS_AUTHN_TOKEN", "let me in")
+        check(WANTED)
+
+
+MOMENTS = st.lists(
+    st.one_of(
+        st.sampled_from(range(30)), st.just("strange"), st.just("absent"), st.just("archive")
+    ),
+    max_size=40,
+)
+
+
+@given(MOMENTS)
+def test_no_answer_gives_a_request_the_bytes_of_another(moments):
+    wanted = list(dict.fromkeys([*WANTED, *RANGES]))
+    answer = BatchAnswer(wanted)
+    for moment in moments:
+        if moment == "strange":
+            answer.take("batches/else", b"else")
+        elif moment == "absent":
+            answer.take("__404__/" + answer_name(wanted[0]), b"")
+        elif moment == "archive":
+            answer.take("__404__/batches/a/0.tar", b"")
+        else:
+            one = wanted[moment % len(MEMBERS)]
+            answer.take(answer_name(one), expected(one))
+    for one, data in answer.found.items():
+        assert data == expected(one)
+    assert not answer.absent & answer.found.keys()
+    assert set(answer.rest).isdisjoint(answer.found)
+    assert not answer.found.keys() - set(wanted)
