@@ -132,6 +132,7 @@ OURS = {
     "oversize": "alone",
     "locality": None,
     "cache_bytes": 64 * 2**30,
+    "cache_dir": None,
     "window_draws": None,
     "auto_index": False,
     "info": False,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.plan import Batching, Shape, plan_window, start
+from playhead.plan import Batching, Shape, plan_window, resume, start
 from playhead.plan.shards import rows_by_shard
 from support.plans import Trainer, columns, speech
 
@@ -111,3 +111,71 @@ def test_rows_of_a_shard_need_not_lie_together(order):
     rows = rows_by_shard(shard, 3, 30, seed=9, leaf=9, pass_=9)
     assert len(np.unique(rows)) == 30
     assert np.count_nonzero(np.diff(shard[rows])) <= 4
+
+
+def _by_shard(plan):
+    """Whether each sample goes from shard to shard, by (leaf, pass)."""
+    found = {}
+    for step in range(plan.num_steps):
+        for slot in range(4):
+            batch = plan.micro_batch(step, slot)
+            flags = np.zeros(len(batch.row), bool) if batch.by_shard is None else batch.by_shard
+            for leaf, pass_, flag in zip(batch.leaf, batch.pass_, flags, strict=True):
+                found.setdefault((int(leaf), int(pass_)), set()).add(bool(flag))
+    return found
+
+
+def test_batches_say_whether_their_passes_go_from_shard_to_shard():
+    """A pass that began row by row goes on so, and those after it do as they are told."""
+    leaves = [_leaf("a", 4, 25), _leaf("b", 4, 10), columns("c", speech(30))]
+    rows = Shape(window_draws=60)
+    position = start(leaves, rows, _BATCHING, seed=3)
+    plan = plan_window(position, leaves, rows, _BATCHING)
+    assert set(_by_shard(plan)) >= {(0, 0), (1, 0)}
+    assert set().union(*_by_shard(plan).values()) == {False}
+    shards = Shape(window_draws=400, locality="shards")
+    changed, _ = resume(plan.position_at(plan.num_steps), leaves, shards, _BATCHING)
+    later = plan_window(changed, leaves, shards, _BATCHING)
+    later = plan_window(later.position_at(later.num_steps), leaves, shards, _BATCHING)
+    running = {leaf: later._position.leaves[leaf].pass_ for leaf in "abc"}
+    for (leaf, pass_), flags in _by_shard(later).items():
+        began_by_rows = pass_ == 0
+        assert pass_ >= running["abc"[leaf]]
+        assert flags == {leaf != 2 and not began_by_rows}
+
+
+@pytest.mark.parametrize("locality", ["rows", "shards"])
+def test_the_declared_order_goes_from_shard_to_shard_where_that_is_wanted(locality):
+    leaves = [_leaf("a", 4, 25)]
+    shape = Shape(window_draws=60, shuffle=False, locality=locality)
+    plan = plan_window(start(leaves, shape, _BATCHING, seed=3), leaves, shape, _BATCHING)
+    assert set().union(*_by_shard(plan).values()) == {locality == "shards"}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.booleans(), st.sampled_from(["rows", "shards"]), st.integers(0, 3))
+def test_what_is_handed_out_from_a_step_on_is_what_the_batches_hold(finite, locality, from_):
+    leaves = [_leaf("a", 6, 25, 2), columns("c", speech(30))]
+    shape = Shape(locality=locality, window_draws=90, finite=finite)
+    plan = plan_window(start(leaves, shape, _BATCHING, seed=1), leaves, shape, _BATCHING)
+    first = min(from_, plan.num_steps)
+    found = plan.samples_from(first)
+    batches = [
+        (step, plan.micro_batch(step, slot))
+        for step in range(first, plan.num_steps)
+        for slot in range(4)
+    ]
+    expected = [
+        (step, int(leaf), int(row))
+        for step, batch in batches
+        for leaf, row in zip(batch.leaf, batch.row, strict=True)
+    ]
+    columns_found = (found.step.tolist(), found.leaf.tolist(), found.row.tolist())
+    assert list(zip(*columns_found, strict=True)) == expected
+    flags = [batch.by_shard for _, batch in batches]
+    if found.by_shard is None:
+        assert all(flag is None for flag in flags)
+    else:
+        sizes = [len(batch.row) for _, batch in batches]
+        whole = [np.zeros(n, bool) if f is None else f for f, n in zip(flags, sizes, strict=True)]
+        assert np.array_equal(found.by_shard, np.concatenate(whole))

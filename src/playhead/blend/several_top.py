@@ -30,6 +30,7 @@ _DECIDED = ("seed", "num_workers", "pin_memory", "shuffle", "metadata_only", "fo
 _HANDED_DOWN = (
     "auto_index",
     "bad_samples",
+    "cache_dir",
     "fault_tolerant_audio_loading",
     "indexed",
     "indexes_root",

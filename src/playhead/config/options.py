@@ -250,7 +250,9 @@ class Options:
     locality: Literal["rows", "shards"] | None = None
     """Permute `rows`, or groups of `shards` that are read end to end; by storage if not given."""
     cache_bytes: int = 64 * _GIB
-    """Bytes of the shards of a window where locality is `shards`."""
+    """Most bytes that shards may take on a disk of each machine where locality is `shards`."""
+    cache_dir: str | None = None
+    """Folder of these shards, on a disk of each machine; in the user's cache if not given."""
     window_draws: int | None = None
     """Draws that are planned at a time; enough for about 100 steps if not given."""
     auto_index: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +16,7 @@ from playhead.fetch.preparer import Preparer
 from playhead.fetch.randomness import KeyedCalls
 from playhead.fetch.timings import Timings
 from playhead.storage.retries import with_retries
+from playhead.storage.shard_cache import CacheSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +91,8 @@ class FetchSpec:
     """Give what rows say, and no audio."""
     fault_tolerant: bool = False
     """Leave samples out whose audio cannot be used, rather than fail."""
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    """Where shards are kept that are read from whole copies."""
     formats: tuple[type, ...] = ()
     """Classes of input types that users registered: where they arrive, they are registered too."""
 

@@ -6,25 +6,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.storage import local
+from playhead.storage import access
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from playhead.fetch.kept import Kept
     from playhead.fetch.timings import Timings
 
 __all__ = ["Ranges"]
 
 
 class Ranges:
-    """Byte ranges of many files, gathered from all leaves, then read file by file."""
+    """Byte ranges of many files, gathered from all leaves, then read file by file.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    kept
+        What reads the files of which there are whole copies.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._whole: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._parts: list[tuple[NDArray[np.int64], ...]] = []
 
-    def number_of(self, path: str) -> int:
-        """The number by which ranges name a file."""
+    def number_of(self, path: str, *, kept: bool = False) -> int:
+        """The number by which ranges name a file; `kept` files are read from a whole copy."""
+        if kept:
+            self._whole.add(path)
         return self._numbers.setdefault(path, len(self._numbers))
 
     def add(
@@ -50,7 +61,11 @@ class Ranges:
             if len(chosen) == 0:
                 continue
             with timings.reading(path, int(sizes[chosen].sum()), len(chosen)):
-                ranges = local.read_ranges(path, offsets[chosen], sizes[chosen])
+                ranges = self._read(path, offsets[chosen], sizes[chosen])
             for place, part in zip(places[chosen].tolist(), ranges, strict=True):
                 data[place] = part
         return data
+
+    def _read(self, path: str, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[bytes]:
+        found = self._kept.read(path, offsets, sizes) if path in self._whole else None
+        return access.read_ranges(path, offsets, sizes) if found is None else found

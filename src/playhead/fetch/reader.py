@@ -11,6 +11,7 @@ import numpy as np
 from playhead.errors import StaleIndexError
 from playhead.fetch.example_of import example_of, finish
 from playhead.fetch.joined import join_examples
+from playhead.fetch.kept import Kept, is_kept
 from playhead.fetch.member_checks import (
     NAME_BYTES,
     REINDEX,
@@ -31,7 +32,8 @@ from playhead.formats import (
 from playhead.formats.extra_fields import ExtraLines
 from playhead.index.concatenation import joined_rows
 from playhead.index.member_offsets import demand_member_offsets
-from playhead.storage import local
+from playhead.storage import access
+from playhead.storage.shard_cache import CacheSettings
 from playhead.storage.tarheader import BLOCK, to_text
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class _Rows(NamedTuple):
     """The place of each among all rows of the batch."""
     rows: NDArray[np.int64]
     """Which they are."""
+    by_shard: bool
+    """Whether any is of a pass that goes from shard to shard."""
 
 
 class _Found(NamedTuple):
@@ -80,9 +84,17 @@ class Reader:
         Their columns.
     timings
         Where reads are counted.
+    cache
+        Where whole shards are kept; in the user's cache if None.
     """
 
-    def __init__(self, leaves: Sequence[Leaf], packs: Sequence[PackRef], timings: Timings) -> None:
+    def __init__(
+        self,
+        leaves: Sequence[Leaf],
+        packs: Sequence[PackRef],
+        timings: Timings,
+        cache: CacheSettings | None = None,
+    ) -> None:
         self._leaves = leaves
         self._refs = packs
         self._packs: dict[int, LeafPack] = {}
@@ -90,6 +102,7 @@ class Reader:
         self._lines: dict[str, ExtraLines] = {}
         self._fresh: set[str] = set()
         self._timings = timings
+        self._kept = Kept(cache or CacheSettings())
 
     def read(self, micro_batch: MicroBatch, *, with_audio: bool) -> list[Example]:
         """Read the samples of a micro-batch, in its order.
@@ -117,7 +130,7 @@ class Reader:
         if with_audio:
             demand_member_offsets([group.pack for group in groups])
         size = int(first[-1])
-        ranges = Ranges()
+        ranges = Ranges(self._kept)
         wanted: list[PartRequest] = []
         tables: dict[int, TableRow] = {}
         for group in groups:
@@ -174,7 +187,8 @@ class Reader:
                 within = _ranges(count[mine])
                 rows = np.repeat(starts[rows], count[mine]) + within
                 at = np.repeat(at, count[mine]) + within
-            groups.append(_Rows(self._leaves[number], self.pack(number), at, rows))
+            by_shard = micro_batch.by_shard is not None and bool(micro_batch.by_shard[mine].any())
+            groups.append(_Rows(self._leaves[number], self.pack(number), at, rows, by_shard))
         return groups, first
 
     def pack(self, number: int) -> LeafPack:
@@ -213,7 +227,7 @@ class Reader:
         if getattr(reader, "rows_are_members", False):
             self._ask_for_names(ranges, group, size)
         if pack.row_bytes(int(rows[0])) is None:
-            files = self._files(ranges, pack, pack.shard[rows])
+            files = self._files(ranges, group, pack.shard[rows])
             sizes = pack.row_size[rows].astype(np.int64)
             ranges.add(files, pack.row_offset[rows], sizes, group.at)
 
@@ -224,7 +238,7 @@ class Reader:
         tars = [number for number in np.unique(shards).tolist() if uris[number].endswith(".tar")]
         mine = np.flatnonzero(np.isin(shards, tars))
         if len(mine):
-            rows, files = group.rows[mine], self._files(ranges, pack, shards[mine])
+            rows, files = group.rows[mine], self._files(ranges, group, shards[mine])
             sizes = np.minimum(pack.row_offset[rows], NAME_BYTES)
             ranges.add(files, pack.row_offset[rows] - sizes, sizes, group.at[mine] + size)
 
@@ -234,7 +248,7 @@ class Reader:
         if len(tarred) == 0:
             return
         rows, at = group.rows[tarred], group.at[tarred]
-        files = self._files(ranges, pack, pack.tar[rows])
+        files = self._files(ranges, group, pack.tar[rows])
         # A member's header lies right before it: looking at it costs no request of its own.
         header = pack.audio_offset[rows] - BLOCK
         ranges.add(files, header, np.full(len(rows), BLOCK, np.int64), at + size)
@@ -248,28 +262,30 @@ class Reader:
         at = np.array([number for number, one in enumerate(asked) if one.file >= 0], np.int64)
         if len(at):
             read = [asked[number] for number in at]
-            files = self._files(ranges, group.pack, np.array([one.file for one in read], np.int32))
+            files = self._files(ranges, group, np.array([one.file for one in read], np.int32))
             offset = np.array([one.first_byte for one in read], np.int64)
             size = np.array([one.num_bytes for one in read], np.int64)
             ranges.add(files, offset, size, first + at)
         return asked
 
-    def _files(
-        self, ranges: Ranges, pack: LeafPack, shards: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def _files(self, ranges: Ranges, group: _Rows, shards: NDArray[np.int32]) -> NDArray[np.int64]:
         """Numbers of the files of shards, each compared with the index when it is new."""
+        table = group.pack.shards
         distinct, inverse = np.unique(shards, return_inverse=True)
+        paths = [table.uris[shard] for shard in distinct.tolist()]
+        kept = {path for path in paths if is_kept(path, by_shard=group.by_shard)}
+        fresh = [path for path in kept if path not in self._fresh]
+        found = dict(zip(fresh, self._kept.sizes(fresh), strict=True))
         numbers: list[int] = []
-        for shard in distinct.tolist():
-            path = pack.shards.uris[shard]
-            self._check_fresh(path, int(pack.shards.sizes[shard]))
-            numbers.append(ranges.number_of(path))
+        for path, size in zip(paths, table.sizes[distinct].tolist(), strict=True):
+            self._check_fresh(path, size, found.get(path))
+            numbers.append(ranges.number_of(path, kept=path in kept))
         return np.array(numbers, np.int64)[inverse]
 
-    def _check_fresh(self, path: str, indexed: int) -> None:
+    def _check_fresh(self, path: str, indexed: int, found: int | None = None) -> None:
         if path in self._fresh:
             return
-        found = local.size(path)
+        found = access.size(path) if found is None else found
         if found != indexed:
             raise StaleIndexError(
                 f"the file has {found} bytes and had {indexed} when it was indexed",

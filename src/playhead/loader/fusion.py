@@ -27,7 +27,7 @@ __all__ = ["FusedPlanning", "FusedRun", "ending_notes", "fused", "joined"]
 
 _JOINED = text_word("batch of several parts")
 # What columns hold that are None where they say nothing.
-_USUAL = {"speed": 1000, "start_us": 0, "span_us": -1, "text_window": 0}
+_USUAL = {"speed": 1000, "start_us": 0, "span_us": -1, "text_window": 0, "by_shard": False}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +72,14 @@ class FusedPlanning:
     def with_step(self, micro_batches: int) -> FusedPlanning:
         """The same with another number of micro-batches in a step."""
         parts = {name: part.with_step(micro_batches) for name, part in self.parts.items()}
+        return dataclasses.replace(self, parts=parts)
+
+    def as_saved(self, position: FusedPosition) -> FusedPlanning:
+        """The same with the locality of a position's parts, where none was asked for."""
+        parts = {
+            name: part.as_saved(position.parts[name]) if name in position.parts else part
+            for name, part in self.parts.items()
+        }
         return dataclasses.replace(self, parts=parts)
 
     def position_of(self, state: Mapping[str, Any]) -> FusedPosition:

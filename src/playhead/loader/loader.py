@@ -246,7 +246,7 @@ class Loader:
             When the world size does not divide the step.
         """
         position = self._planning.position_of(state)
-        planning = self._planning.with_step(self._step_of(position))
+        planning = self._planning.with_step(self._step_of(position)).as_saved(position)
         new_seed: int | None = None
         if reseed:
             new_seed = resolve_seed(self._asked_seed, self._topology)

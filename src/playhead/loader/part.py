@@ -13,10 +13,11 @@ from playhead.fetch.augment.noise import open_noise
 from playhead.formats import get_format
 from playhead.index.member_offsets import demand_member_offsets
 from playhead.loader.audio_lengths import audio_tokens_of
-from playhead.loader.columns import columns_of, has_tables, slice_length_of
+from playhead.loader.columns import columns_of, slice_length_of
 from playhead.loader.encoding import encoding_of
 from playhead.loader.field_checks import remarks_on_fields
 from playhead.loader.indexing import index_command, open_columns, shown
+from playhead.loader.locality import cache_notes, cache_settings_of, locality_of
 from playhead.loader.row_facts import Asked, open_side_columns
 from playhead.loader.run import Planning
 from playhead.loader.settings import (
@@ -97,10 +98,6 @@ def open_part(
     _check_rows(blend, packs)
     for note in () if options.metadata_only else demand_member_offsets(packs):
         say(note)
-    for leaf, pack in zip(blend.leaves, packs, strict=True):
-        lines = extra_lines(leaf)
-        if lines is not None:
-            lines.check(pack.num_rows)
     measured = tokenizer is not None and measures_tokens(options)
     audio = audio_tokens_of(options, blend.leaves, packs) if measured else None
     encoding = encoding_of(tokenizer, options, audio, say=say)
@@ -124,9 +121,12 @@ def open_part(
         encoding=encoding,
         metadata_only=options.metadata_only,
         fault_tolerant=bool(options.fault_tolerant_audio_loading),
+        cache=cache_settings_of(options),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
     planning = _planning(blend, packs, asked, world_size)
+    for note in cache_notes(blend.leaves, packs, planning.shape.locality, options.cache_bytes):
+        say(note)
     return Part(
         options,
         replace(planning, beside=_beside(spec)),
@@ -136,8 +136,11 @@ def open_part(
 
 
 def _check_rows(blend: Blend, packs: Sequence[LeafPack]) -> None:
-    """Refuse a leaf of which the index has left out all rows, and say why it did."""
+    """Refuse a leaf of which the index has left out all rows, or whose extra lines are others."""
     for leaf, pack in zip(blend.leaves, packs, strict=True):
+        lines = extra_lines(leaf)
+        if lines is not None:
+            lines.check(pack.num_rows)
         if pack.num_rows == 0 and pack.dropped:
             why = ", ".join(f"{reason}: {count:,}" for reason, count in pack.dropped.items())
             raise ConfigError(
@@ -193,7 +196,7 @@ def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size:
         shape=shape_of(
             options,
             finite=blend.finite,
-            has_tables=has_tables(packs),
+            locality=locality_of(blend.leaves, packs),
             tokens=asked.tokens_digest,
             fields=asked.fields_digest,
             slice_length=slice_length_of(blend.leaves),
@@ -201,4 +204,5 @@ def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size:
             text_overhead=encoding.text_overhead if encoding is not None and in_windows else 0,
         ),
         batching=batching_of(options, world_size),
+        keeps_locality=options.locality is None,
     )

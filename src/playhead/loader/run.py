@@ -43,6 +43,9 @@ class Planning:
     """What new windows are cut with."""
     beside: Mapping[str, str] = field(default_factory=dict[str, str])
     """Digests of what batches depend on and the plan does not, such as noise, by name."""
+    keeps_locality: bool = False
+    """Whether nobody asked for the locality of `shape`, which then follows from where the data lie:
+    a position keeps its own wherever they lie later."""
 
     @property
     def parts(self) -> Mapping[str, Planning]:
@@ -68,6 +71,12 @@ class Planning:
         """The same with another number of micro-batches in a step."""
         batching = replace(self.batching, micro_batches_per_step=micro_batches)
         return replace(self, batching=batching)
+
+    def as_saved(self, position: Position) -> Planning:
+        """The same with the locality of a position, where none was asked for."""
+        if not self.keeps_locality:
+            return self
+        return replace(self, shape=replace(self.shape, locality=position.shape.locality))
 
     def position_of(self, state: Mapping[str, Any]) -> Position:
         """Read the position that a loader saved.

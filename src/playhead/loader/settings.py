@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playhead.config import Options
+    from playhead.plan.settings import Locality
 
 __all__ = [
     "batching_of",
@@ -88,7 +89,7 @@ def shape_of(
     options: Options,
     *,
     finite: bool,
-    has_tables: bool = False,
+    locality: Locality = "rows",
     tokens: str | None = None,
     fields: str | None = None,
     slice_length: int | None = None,
@@ -103,8 +104,8 @@ def shape_of(
         The options of the section.
     finite
         Whether a pass ends.
-    has_tables
-        Whether a leaf's rows are read in stretches: then passes go stretch by stretch.
+    locality
+        How rows are ordered, where the options do not say it.
     tokens, fields
         Digests of the token counts and of what the filters look at, where there are any.
     slice_length
@@ -121,7 +122,7 @@ def shape_of(
         # NeMo's defaults, -1 and infinity, keep everything.
         min_duration_us=_above_zero_us(options.min_duration),
         max_duration_us=_finite_us(options.max_duration),
-        locality=options.locality or ("shards" if has_tables else "rows"),
+        locality=options.locality or locality,
         cache_bytes=options.cache_bytes,
         window_draws=options.window_draws,
         # Without a choice no row has a status.

@@ -43,3 +43,5 @@ class MicroBatch:
     text_window: NDArray[np.int32] | None = None
     """Tokens of the windows that each one's row is cut into, of which it is one; 0 where the row is
     whole; None where all are."""
+    by_shard: NDArray[np.bool_] | None = None
+    """Whether each comes of a pass that goes from shard to shard; None where none does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from playhead.plan.batch import MicroBatch
 from playhead.plan.chain import running_link, source_of
 from playhead.plan.keyed import Purpose, derive, key
 from playhead.plan.opening import open_window
+from playhead.plan.permute import ranges
 from playhead.plan.progress import advanced
 from playhead.plan.stats import WindowStats
 
@@ -29,7 +30,20 @@ if TYPE_CHECKING:
 
 _Number = TypeVar("_Number", np.int16, np.int64)
 
-__all__ = ["WindowPlan", "count_steps", "plan_window"]
+__all__ = ["HandedOut", "WindowPlan", "count_steps", "plan_window"]
+
+
+class HandedOut(NamedTuple):
+    """Samples in the order in which they are handed out; arrays have shape (K,)."""
+
+    step: NDArray[np.int64]
+    """The step of the link."""
+    leaf: NDArray[np.int32]
+    """Index of the leaf in the list that the plan was given."""
+    row: NDArray[np.int64]
+    """Row of the leaf's columns."""
+    by_shard: NDArray[np.bool_] | None
+    """As `MicroBatch.by_shard`."""
 
 
 class WindowPlan:
@@ -123,7 +137,50 @@ class WindowPlan:
             start_us=_unless_all(items.start, 0),
             span_us=_unless_all(items.span, -1),
             text_window=self._text_windows(items.leaf),
+            by_shard=self._by_shard(items.leaf, items.pass_),
         )
+
+    def samples_from(self, step: int) -> HandedOut:
+        """Return what is handed out from a step on, by all ranks together.
+
+        Parameters
+        ----------
+        step
+            0 ≤ step ≤ `num_steps`.
+        """
+        dealt = self._running.dealt
+        batches = slice(step * dealt.per_step, None)
+        size = dealt.size[batches]
+        numbers = dealt.order[ranges(dealt.first[batches], size)]
+        leaf = dealt.items.leaf[numbers]
+        return HandedOut(
+            step=np.repeat(step + np.arange(len(size)) // dealt.per_step, size),
+            leaf=self._given[leaf],
+            row=dealt.items.row[numbers],
+            by_shard=self._by_shard(leaf, dealt.items.pass_[numbers]),
+        )
+
+    def _by_shard(
+        self, leaf: NDArray[np.int32], pass_: NDArray[np.int64]
+    ) -> NDArray[np.bool_] | None:
+        """Whether passes of leaves of the roster go from shard to shard; None where none does."""
+        running, later = self._shard_passes
+        if not (running.any() or later.any()):
+            return None
+        is_running = pass_ == self._running.source.roster.pass_[leaf]
+        found = np.where(is_running, running[leaf], later[leaf])
+        return found if found.any() else None
+
+    @cached_property
+    def _shard_passes(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether the running pass of each leaf goes from shard to shard, and those after it."""
+        by_shards = self._position.shape.locality == "shards"
+        columns = self._running.source.columns
+        has_shards = np.array([one is not None and one.shard is not None for one in columns])
+        orders = [leaf.order for leaf in self._position.leaves.values()]
+        # The declared order says nothing of how it is read.
+        running = [one == "shards" or (one == "declared" and by_shards) for one in orders]
+        return has_shards & np.array(running), has_shards & by_shards
 
     def _text_windows(self, leaf: NDArray[np.int32]) -> NDArray[np.int32] | None:
         """Tokens of the windows of each sample's text, as the window was drawn."""

@@ -6,13 +6,14 @@ import errno
 import os
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from playhead.errors import PlayheadError, StorageError
 from playhead.storage import access, local
+from playhead.storage.cache import cache_folder
 from playhead.storage.compression import has_middle, is_compressed, open_whole
 from playhead.storage.held import Held, hold
 from playhead.storage.limits import limits
@@ -44,9 +45,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 class CacheSettings:
     """Where shards are kept, and how many."""
 
-    folder: str
+    folder: str = field(default_factory=lambda: str(cache_folder("shards")))
     """A folder of a disk of this machine, shared by its processes."""
-    limit_bytes: int
+    limit_bytes: int = 64 << 30
     """Most bytes that the shards in it may have."""
 
 
