@@ -13,20 +13,23 @@ from playhead.errors import NotSupportedError
 from playhead.paths import scheme
 from playhead.storage import local
 from playhead.storage.atomic import atomic_write
-from playhead.storage.base import ByteRange, Stat
+from playhead.storage.base import ByteRange
 from playhead.storage.get_batch import served_by_aistore
+from playhead.storage.mirrors import Mirrored, mirror_roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from playhead.storage.base import Store
+    from playhead.storage.base import Stat, Store
 
 __all__ = [
     "OBJECT_SCHEMES",
+    "has_ranges",
     "is_remote",
     "list_files",
+    "read_files",
     "read_many",
     "read_ranges",
     "size",
@@ -87,10 +90,10 @@ def _store(name: str, process: int) -> Store:
         from playhead.storage.aistore import AIStore  # noqa: PLC0415  (it may not be used)
 
         return AIStore()
-    raise NotSupportedError(
-        f"nothing reads {name}:// here",
-        fix="Use a path, or one of " + ", ".join(sorted([*OBJECT_SCHEMES, "ais"])),
-    )
+    from playhead.storage.objects import ObjectStores  # noqa: PLC0415  (it may not be used)
+
+    roots = mirror_roots() if name == "s3" else []
+    return Mirrored(ObjectStores, roots) if roots else ObjectStores()
 
 
 def stats(uris: Sequence[str]) -> list[Stat]:
@@ -106,10 +109,7 @@ def stats(uris: Sequence[str]) -> list[Stat]:
     found: dict[int, Stat] = {}
     for name, places in _by_scheme(uris):
         some = [uris[place] for place in places]
-        if name:
-            looked = store_of(some[0]).stats(some)
-        else:
-            looked = [Stat(now.st_size, now.st_mtime_ns) for now in map(local.status, some)]
+        looked = store_of(some[0]).stats(some) if name else list(map(local.stat, some))
         found.update(zip(places, looked, strict=True))
     return [found[place] for place in range(len(uris))]
 
@@ -158,10 +158,38 @@ def read_many(ranges: Sequence[ByteRange]) -> list[bytes]:
     data: list[bytes] = [b""] * len(ranges)
     for name, places in _by_scheme([one.uri for one in ranges]):
         some = [ranges[place] for place in places]
-        found = store_of(some[0].uri).read(some) if name else _read_local(some)
+        found = store_of(some[0].uri).read(some) if name else local.read_many(some)
         for place, content in zip(places, found, strict=True):
             data[place] = content
     return data
+
+
+def read_files(uris: Sequence[str]) -> list[bytes]:
+    """Read whole files and objects, those of one store all at once.
+
+    Raises
+    ------
+    SourceNotFoundError, StorageError, OSError
+        As `read_ranges`.
+    """
+    data: list[bytes] = [b""] * len(uris)
+    for name, places in _by_scheme(uris):
+        some = [uris[place] for place in places]
+        found = store_of(some[0]).read_files(some) if name else map(local.read_file, some)
+        for place, content in zip(places, found, strict=True):
+            data[place] = content
+    return data
+
+
+def has_ranges(uri: str) -> bool:
+    """Whether parts of a file or object can be read without all of it.
+
+    Raises
+    ------
+    SourceNotFoundError, StorageError
+        If the server has to be asked, and the object is not there or cannot be read.
+    """
+    return not is_remote(uri) or store_of(uri).has_ranges(uri)
 
 
 def stream(uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
@@ -177,10 +205,7 @@ def stream(uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[byt
     if is_remote(uri):
         yield from store_of(uri).stream(uri, start, block_bytes)
         return
-    with Path(uri).open("rb") as file:
-        file.seek(start)
-        while block := file.read(block_bytes):
-            yield block
+    yield from local.stream(uri, start, block_bytes)
 
 
 def list_files(folder: str) -> list[str]:
@@ -209,19 +234,6 @@ def write(uri: str, data: bytes) -> None:
         return
     with atomic_write(uri) as file:
         file.write(data)
-
-
-def _read_local(ranges: Sequence[ByteRange]) -> list[bytes]:
-    data: list[bytes] = [b""] * len(ranges)
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(ranges):
-        places.setdefault(one.uri, []).append(place)
-    for path, mine in places.items():
-        some = [ranges[place] for place in mine]
-        found = local.read_ranges(path, [one.offset for one in some], [one.size for one in some])
-        for place, content in zip(mine, found, strict=True):
-            data[place] = content
-    return data
 
 
 def _by_scheme(uris: Iterable[str]) -> Iterator[tuple[str, list[int]]]:

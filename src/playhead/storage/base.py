@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from playhead.errors import StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["ByteRange", "Stat", "Store"]
+__all__ = ["ByteRange", "NoRangesError", "Stat", "Store"]
 
 
 class Stat(NamedTuple):
@@ -29,6 +31,10 @@ class ByteRange(NamedTuple):
     """First byte."""
     size: int
     """Bytes."""
+
+
+class NoRangesError(StorageError):
+    """A server that answers with the whole object when a part of it is asked for."""
 
 
 class Store(Protocol):
@@ -63,6 +69,28 @@ class Store(Protocol):
         Raises
         ------
         SourceNotFoundError, DataError, StorageError
+            As above.
+        NoRangesError
+            If the server gives whole objects only.
+        """
+        ...
+
+    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+        """Read whole objects, all at once with bounded concurrency.
+
+        Raises
+        ------
+        SourceNotFoundError, StorageError
+            As above.
+        """
+        ...
+
+    def has_ranges(self, uri: str) -> bool:
+        """Whether `read` can give parts of an object without reading all of it.
+
+        Raises
+        ------
+        SourceNotFoundError, StorageError
             As above.
         """
         ...

@@ -5,19 +5,34 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from playhead.errors import DataError, SourceNotFoundError
+from playhead.storage.base import Stat
 from playhead.storage.retries import with_retries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["MERGE_GAP", "forget_replaced", "read_ranges", "size", "status"]
+    from playhead.storage.base import ByteRange
+
+__all__ = [
+    "MERGE_GAP",
+    "forget_replaced",
+    "read_file",
+    "read_held",
+    "read_many",
+    "read_ranges",
+    "size",
+    "stat",
+    "status",
+    "stream",
+]
 
 MERGE_GAP = 32 * 1024
 """Bytes between two ranges up to which one read is cheaper than two."""
@@ -101,6 +116,43 @@ def status(path: str) -> os.stat_result:
         If it cannot be looked at, after some retries where that may help.
     """
     return _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
+
+
+def stat(path: str) -> Stat:
+    """Size of a file, and when it was changed.
+
+    Raises
+    ------
+    SourceNotFoundError, OSError
+        As `status`.
+    """
+    now = status(path)
+    return Stat(now.st_size, now.st_mtime_ns)
+
+
+def read_file(path: str) -> bytes:
+    """Read a whole file.
+
+    Raises
+    ------
+    SourceNotFoundError, DataError, OSError
+        As `read_ranges`.
+    """
+    return read_ranges(path, [0], [size(path)])[0]
+
+
+def stream(path: str, start: int, block_bytes: int) -> Iterator[bytes]:
+    """Give the bytes of a file from `start` to its end, in blocks.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        while block := file.read(block_bytes):
+            yield block
 
 
 def forget_replaced(path: str, now: os.stat_result) -> None:
@@ -222,6 +274,26 @@ def _merged(
         block = blocks[number]
         ranges[place] = block if count == len(block) else block[start : start + count]
     return ranges
+
+
+def read_many(ranges: Sequence[ByteRange]) -> list[bytes]:
+    """Read byte ranges of any files, file by file.
+
+    Raises
+    ------
+    SourceNotFoundError, DataError, OSError
+        As `read_ranges`.
+    """
+    data: list[bytes] = [b""] * len(ranges)
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(ranges):
+        places.setdefault(one.uri, []).append(place)
+    for path, mine in places.items():
+        some = [ranges[place] for place in mine]
+        found = read_ranges(path, [one.offset for one in some], [one.size for one in some])
+        for place, content in zip(mine, found, strict=True):
+            data[place] = content
+    return data
 
 
 def _read(path: str, offset: int, count: int) -> bytes:

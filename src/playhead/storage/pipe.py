@@ -49,6 +49,20 @@ class PipeStore:
             _refuse(ranges[0].uri, "a pipe can only be read from its start")
         return []
 
+    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+        """Run commands one after another, and give all that each writes.
+
+        Raises
+        ------
+        StorageError
+            As `stream`.
+        """
+        return [b"".join(self.stream(uri)) for uri in uris]
+
+    def has_ranges(self, uri: str) -> bool:  # noqa: ARG002 - none has
+        """Never: a pipe can only be read from its start."""
+        return False
+
     def stream(self, uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
         """Run a command and give what it writes; it is ended when nobody reads on.
 

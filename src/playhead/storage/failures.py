@@ -1,0 +1,137 @@
+"""What the library of object stores says when a request fails, and what that means."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from playhead.errors import (
+    NotSupportedError,
+    PlayheadError,
+    SourceNotFoundError,
+    StorageError,
+)
+
+__all__ = [
+    "ShortAnswerError",
+    "ignores_ranges",
+    "is_behind_end",
+    "is_passing",
+    "said",
+    "verdict",
+]
+
+_STATUS: Final = re.compile(r"status code: (\d{3})([^:\n]*)")
+_CODE: Final = re.compile(r"<Code>(\w+)</Code>")
+_KIND: Final = re.compile(r"kind: (\w+)")
+_KINDS: Final = {
+    "Timeout": "nothing came in time",
+    "Connect": "no connection could be made",
+    "Interrupted": "the answer was cut",
+    "Request": "the connection broke",
+    "Decode": "the answer cannot be understood",
+}
+# Requests of these kinds are refused by themselves; all other failures may pass.
+_REFUSALS: Final = ("builder error", "URL scheme is not allowed", "Invalid range", "invalid URL")
+
+
+class ShortAnswerError(Exception):
+    """An answer of another length than it should have."""
+
+
+def ignores_ranges(error: Exception) -> bool:
+    """Whether the whole object was answered where a part of it was asked for."""
+    return type(error).__name__ == "NotSupportedError" or "non-partial response" in str(error)
+
+
+def is_behind_end(error: Exception) -> bool:
+    """Whether bytes were asked for that lie behind the end of an object."""
+    return "status code: 416" in str(error)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether a request that failed may succeed when it is made again.
+
+    Examples
+    --------
+    >>> is_passing(OSError("Server returned non-2xx status code: 503 Service Unavailable: "))
+    True
+    >>> is_passing(FileNotFoundError())
+    False
+    """
+    if isinstance(error, ShortAnswerError):
+        return True
+    text = str(error)
+    is_final = isinstance(error, (FileNotFoundError, ValueError)) or ignores_ranges(error)
+    if is_final or type(error).__name__ in _FINAL:
+        return False
+    status = _STATUS.search(text)
+    if status is not None:
+        return status[1] in ("408", "429") or status[1] >= "500"
+    return not any(refusal in text for refusal in _REFUSALS)
+
+
+def said(error: Exception) -> str:
+    """Say in a few words what went wrong.
+
+    Examples
+    --------
+    >>> said(OSError("… Server returned non-2xx status code: 503 Slow Down: <Code>Busy</Code>"))
+    'it answered 503 Slow Down (Busy)'
+    """
+    text = str(error)
+    status, code, kind = _STATUS.search(text), _CODE.search(text), _KIND.search(text)
+    if status is not None:
+        what = f"it answered {status[1]}{status[2].rstrip()}"
+        return f"{what} ({code[1]})" if code is not None else what
+    if kind is not None and kind[1] in _KINDS:
+        what = _KINDS[kind[1]]
+        return f"{what} (nobody knows the name of the host)" if "dns error" in text else what
+    return text.partition("\n")[0] or type(error).__name__
+
+
+def verdict(error: Exception, where: str) -> PlayheadError | None:
+    """Return what a failure means for good; None for what may pass by itself.
+
+    Parameters
+    ----------
+    error
+        What the library raised.
+    where
+        What was asked for.
+    """
+    if is_passing(error):
+        return None
+    if isinstance(error, FileNotFoundError):
+        return SourceNotFoundError(
+            "the object does not exist", where=where, fix="Restore it, or correct its name"
+        )
+    if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
+        return StorageError(
+            f"access is denied: {said(error)}",
+            where=where,
+            fix="Give credentials that may do this in the environment, for S3 AWS_ACCESS_KEY_ID and"
+            " AWS_SECRET_ACCESS_KEY; without any, requests are not signed",
+        )
+    if isinstance(error, ValueError):
+        return NotSupportedError(
+            f"the name cannot be asked for: {said(error)}", where=where, fix="Rename the object"
+        )
+    text = str(error)
+    fix = "Look at the server, and at the variables that say how to reach it"
+    if "redirect" in text.lower() or "status code: 301" in text:
+        fix = "Name the region of the bucket in AWS_REGION"
+    return StorageError(f"the request was refused: {said(error)}", where=where, fix=fix)
+
+
+_FINAL: Final = frozenset(
+    {
+        "PermissionDeniedError",
+        "UnauthenticatedError",
+        "PreconditionError",
+        "NotModifiedError",
+        "AlreadyExistsError",
+        "InvalidPathError",
+        "UnknownConfigurationKeyError",
+    }
+)

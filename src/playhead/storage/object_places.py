@@ -1,0 +1,131 @@
+"""Which store an object lies in, how it is called there, and how that store is reached."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from playhead.errors import ConfigError, NotSupportedError
+from playhead.storage.credentials import azure_options, google_options, s3_options
+from playhead.storage.limits import limits
+from playhead.storage.obstore_library import obstore
+
+__all__ = ["ObjectPlace", "open_store", "place_of"]
+
+# How long a stream may take in all; that it stands still is noticed much earlier.
+_STREAM_TIME = timedelta(days=7)
+
+
+class ObjectPlace(NamedTuple):
+    """Where an object lies."""
+
+    scheme: str
+    """`s3`, `gs`, `az`, `http` or `https`."""
+    store: str
+    """Bucket or container; for http everything of the URL but its path."""
+    path: str
+    """What it is called in there."""
+
+    @property
+    def store_uri(self) -> str:
+        """The store, as people write it."""
+        return self.store if self.scheme.startswith("http") else f"{self.scheme}://{self.store}"
+
+
+@lru_cache(maxsize=1 << 16)
+def place_of(uri: str) -> ObjectPlace:
+    """Take a URI apart.
+
+    Raises
+    ------
+    NotSupportedError
+        If it names no object.
+
+    Examples
+    --------
+    >>> place_of("s3://bucket/a/b c.tar")
+    ObjectPlace(scheme='s3', store='bucket', path='a/b c.tar')
+    >>> place_of("https://host/a/b%20c.tar?token=1")
+    ObjectPlace(scheme='https', store='https://host?token=1', path='a/b c.tar')
+    """
+    name, _, rest = uri.partition("://")
+    name = name.lower()
+    if name in ("http", "https"):
+        parts = urlsplit(uri)
+        query = f"?{parts.query}" if parts.query else ""
+        store, path = f"{name}://{parts.netloc}{query}", unquote(parts.path).lstrip("/")
+        host = parts.netloc
+    else:
+        store, _, path = rest.partition("/")
+        host = store
+    if not host or any(part in ("", ".", "..") for part in path.rstrip("/").split("/") if path):
+        raise NotSupportedError(
+            "the URI names no object: it has an empty part, or one that is . or ..",
+            where=uri,
+            fix="Write it as scheme://bucket/key",
+        )
+    return ObjectPlace(name, store, path)
+
+
+def open_store(place: ObjectPlace, *, streams: bool = False) -> Any:
+    """Open the store of an object, with what the environment says.
+
+    Nothing is tried again by the library itself.
+
+    Parameters
+    ----------
+    place
+        Any object of it.
+    streams
+        Whether answers may come for as long as bytes arrive.
+
+    Raises
+    ------
+    ConfigError
+        If the environment says what cannot be.
+    """
+    stores = obstore().store
+    bounds = limits()
+    seconds = timedelta(seconds=bounds.request_seconds)
+    client: dict[str, Any] = {
+        "connect_timeout": seconds,
+        "read_timeout": seconds,
+        "timeout": _STREAM_TIME if streams else timedelta(seconds=bounds.deadline_seconds),
+        "pool_max_idle_per_host": str(bounds.concurrency),
+    }
+    bundle = os.environ.get("AWS_CA_BUNDLE")
+    if bundle:
+        client["root_certificate"] = _read_certificate(bundle)
+    common: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
+    if place.scheme in ("http", "https"):
+        client["allow_http"] = place.scheme == "http"
+        return stores.HTTPStore(place.store, **common)
+    make, options = {
+        "s3": (stores.S3Store, s3_options),
+        "gs": (stores.GCSStore, google_options),
+        "az": (stores.AzureStore, azure_options),
+    }[place.scheme]
+    config = options()
+    client["allow_http"] = config.pop("allow_http", False)
+    try:
+        return make(place.store, **config, **common)
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"the store cannot be opened: {said}",
+            where=place.store_uri,
+            fix="Correct the variables of the environment that say how to reach it",
+        ) from error
+
+
+def _read_certificate(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"AWS_CA_BUNDLE cannot be read: {error.strerror}", where=path, fix="Correct its path"
+        ) from error

@@ -1,0 +1,313 @@
+"""Objects of S3, Google, Azure and web servers."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from functools import partial
+from hashlib import blake2b
+from posixpath import dirname
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from playhead.errors import DataError, NotSupportedError
+from playhead.storage.base import NoRangesError, Stat
+from playhead.storage.calls import Call, Requests
+from playhead.storage.failures import (
+    ShortAnswerError,
+    ignores_ranges,
+    is_behind_end,
+    said,
+    verdict,
+)
+from playhead.storage.limits import limits
+from playhead.storage.listing import found_by_listing, pages
+from playhead.storage.near_ranges import near_together, taken_apart
+from playhead.storage.object_places import open_store, place_of
+from playhead.storage.object_stream import Part, streamed, streamed_at_once, version_of
+from playhead.storage.obstore_library import obstore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from playhead.storage.base import ByteRange
+    from playhead.storage.object_places import ObjectPlace
+
+__all__ = ["MERGE_GAP", "ObjectStores"]
+
+MERGE_GAP: Final = 64 * 1024
+"""Bytes between two ranges up to which one request is cheaper than two."""
+
+Result = TypeVar("Result")
+
+# Where so many objects lie in one folder, a few pages of its listing say what all of them are.
+_LISTED: Final = 200
+# Objects that are looked at within one deadline.
+_LOOKED_AT: Final = 4096
+
+
+class ObjectStores:
+    """All buckets, containers and web servers that this process asks.
+
+    Parameters
+    ----------
+    gap
+        Ranges with at most so many bytes between them are asked for together.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library for them is not installed.
+    """
+
+    def __init__(self, gap: int = MERGE_GAP) -> None:
+        self._library = obstore()
+        self._gap = gap
+        self._requests = Requests("the store", verdict, said)
+        self._stores: dict[tuple[str, str, bool], Any] = {}
+        self._lock = threading.Lock()
+        # Which give parts of objects, as far as they were asked.
+        self._ranges: dict[tuple[str, str], bool] = {}
+
+    def stats(self, uris: Sequence[str]) -> list[Stat]:
+        """Look at objects, side by side; many of one folder by its listing.
+
+        Raises
+        ------
+        SourceNotFoundError
+            If one does not exist.
+        StorageError
+            If one cannot be looked at.
+        """
+        found = self._listed(uris)
+        missing = [uri for uri in dict.fromkeys(uris) if uri not in found]
+        for first in range(0, len(missing), _LOOKED_AT):
+            some = missing[first : first + _LOOKED_AT]
+            looked = self._all([partial(self._head, place_of(uri)) for uri in some], some)
+            found.update(zip(some, looked, strict=True))
+        return [_stat(found[uri]) for uri in uris]
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Read ranges of any objects, all at once, near ones of an object together.
+
+        Returns
+        -------
+        list[bytes]
+            One for each range, of exactly its size.
+
+        Raises
+        ------
+        NoRangesError
+            If the server gives whole objects only.
+        SourceNotFoundError, DataError, StorageError
+            If there is no such object, it ends before a range does, or it cannot be read.
+        """
+        blocks = near_together(ranges, self._gap)
+        acts = [partial(self._block, block.span) for block in blocks]
+        found = self._all(acts, [block.span.uri for block in blocks])
+        return taken_apart(blocks, found, ranges)
+
+    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+        """Read whole objects, all at once.
+
+        Raises
+        ------
+        SourceNotFoundError, StorageError
+            If one does not exist, or cannot be read.
+        """
+        return self._all([partial(self._whole, place_of(uri)) for uri in uris], uris)
+
+    def has_ranges(self, uri: str) -> bool:
+        """Whether the server of an object gives parts of it; asked once for a server or bucket.
+
+        Raises
+        ------
+        SourceNotFoundError, StorageError
+            If the object does not exist, or the server cannot be asked.
+        """
+        place = place_of(uri)
+        known = self._ranges.get(place[:2])
+        return self._one(uri, partial(self._asked, place)) if known is None else known
+
+    def stream(self, uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
+        """Give an object's bytes from `start` to its end, in blocks; the last may be shorter.
+
+        Raises
+        ------
+        DataError
+            If the object is replaced meanwhile.
+        SourceNotFoundError, StorageError
+            If it does not exist, or cannot be read.
+        """
+        place = place_of(uri)
+        if self.has_ranges(uri):
+            yield from streamed(uri, start, block_bytes, self._one, partial(self._part, place))
+            return
+        store = self._store(place, streams=True)
+        ask = partial(self._library.get, store, place.path)
+        yield from streamed_at_once(uri, start, block_bytes, self._one, ask)
+
+    def list(self, folder: str) -> list[str]:
+        """Name the objects under a folder, at any depth, sorted; none if there are none.
+
+        Raises
+        ------
+        NotSupportedError
+            If it is of a web server: those have no listings.
+        StorageError
+            If it cannot be listed.
+        """
+        place = place_of(folder)
+        if place.scheme.startswith("http"):
+            raise NotSupportedError(
+                "a web server does not say which files it has",
+                where=folder,
+                fix="Name the files in the config, one by one or by a pattern such as {0..9}",
+            )
+        one = partial(self._one, folder)
+        listing = pages(one, self._store(place), place.path.rstrip("/"))
+        names = [meta["path"] for page in listing for meta in page]
+        # Where people make folders by hand, they are objects too.
+        return sorted(f"{place.store_uri}/{name}" for name in names if not name.endswith("/"))
+
+    def write(self, uri: str, data: bytes) -> None:
+        """Write an object, whole or not at all.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be written.
+        """
+        place = place_of(uri)
+        store = self._store(place, streams=True)
+        self._one(uri, lambda: self._library.put(store, place.path, data))
+
+    def _all(self, acts: Sequence[Callable[[], Result]], uris: Sequence[str]) -> list[Result]:
+        """Make requests side by side, each again where that may help."""
+        calls = [lambda _, act=act: act() for act in acts]
+        return self._requests.all(calls, uris, Call(limits().deadline_seconds))
+
+    def _one(self, uri: str, act: Callable[[], Result]) -> Result:
+        return self._all([act], [uri])[0]
+
+    def _store(self, place: ObjectPlace, *, streams: bool = False) -> Any:
+        key = place.scheme, place.store, streams
+        with self._lock:
+            store = self._stores.get(key)
+            if store is None:
+                store = self._stores[key] = open_store(place, streams=streams)
+            return store
+
+    def _head(self, place: ObjectPlace) -> Any:
+        return self._library.head(self._store(place), place.path)
+
+    def _listed(self, uris: Sequence[str]) -> dict[str, Any]:
+        """What listings say of objects, where that is less work than asking for each."""
+        folders: defaultdict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+        for uri in uris if len(uris) >= _LISTED else ():
+            place = place_of(uri)
+            if not place.scheme.startswith("http"):
+                folders[place.scheme, place.store, dirname(place.path)][place.path] = uri
+        found: dict[str, Any] = {}
+        for (_, _, folder), names in folders.items():
+            if len(names) >= _LISTED:
+                uri = next(iter(names.values()))
+                store = self._store(place_of(uri))
+                metas = found_by_listing(partial(self._one, uri), store, folder, list(names))
+                found |= {names[path]: meta for path, meta in metas.items()}
+        return found
+
+    def _block(self, span: ByteRange) -> bytes:
+        """Bytes of an object, as many as were asked for."""
+        uri, begin, count = span
+        place = place_of(uri)
+        if self._ranges.get(place[:2]) is False:
+            raise _no_ranges(uri)
+        store = self._store(place)
+        try:
+            data = self._library.get_range(store, place.path, start=begin, length=count)
+        except Exception as error:
+            if not (is_behind_end(error) or ignores_ranges(error)):
+                raise
+            if is_behind_end(error) or self._asked(place):
+                self._check_end(place, span)
+                raise ShortAnswerError("another part of the object came") from None
+            raise _no_ranges(uri) from None
+        if len(data) == count:
+            return bytes(data)
+        if len(data) < count:
+            self._check_end(place, span)
+        raise ShortAnswerError(f"{len(data)} bytes came where {count} were asked for")
+
+    def _check_end(self, place: ObjectPlace, span: ByteRange) -> None:
+        left = self._head(place)["size"] - span.offset
+        if left < span.size:
+            raise DataError(
+                f"the object ends early: {span.size} bytes were expected and"
+                f" {max(0, left)} are there",
+                where=f"{span.uri}, byte {span.offset}",
+                fix="If it was replaced, index it again; else restore it",
+            )
+
+    def _part(self, place: ObjectPlace, begin: int, count: int | None) -> Part:
+        """At most so many bytes of an object, to its end if None; none behind its end."""
+        how = {"offset": begin} if count is None else (begin, begin + count)
+        store = self._store(place)
+        try:
+            answer = self._library.get(store, place.path, options={"range": how})
+            data = bytes(answer.bytes())
+        except Exception as error:
+            # At the end of an object, or in an empty one, there is no range.
+            if not (is_behind_end(error) or ignores_ranges(error)):
+                raise
+            meta = self._head(place)
+            if begin < meta["size"]:
+                raise
+            return Part(b"", meta["size"], version_of(meta))
+        size = answer.meta["size"]
+        wanted = size - begin if count is None else min(count, size - begin)
+        if len(data) != wanted:
+            raise ShortAnswerError(f"{len(data)} bytes came where {wanted} were asked for")
+        return Part(data, size, version_of(answer.meta))
+
+    def _whole(self, place: ObjectPlace) -> bytes:
+        """An object; as a range, because such an answer says how long the object is."""
+        if self._ranges.get(place[:2]) is not False:
+            try:
+                return self._part(place, 0, None).data
+            except Exception as error:
+                if not ignores_ranges(error):
+                    raise
+        return bytes(self._library.get(self._store(place), place.path).bytes())
+
+    def _asked(self, place: ObjectPlace) -> bool:
+        """Whether a store gives parts of an object."""
+        key = place[:2]
+        try:
+            self._library.get_range(self._store(place), place.path, start=0, length=1)
+        except Exception as error:
+            if is_behind_end(error):
+                return True
+            if not ignores_ranges(error):
+                raise
+            if self._head(place)["size"] == 0:
+                # An empty object is no sign of anything.
+                return True
+            self._ranges[key] = False
+            return False
+        self._ranges[key] = True
+        return True
+
+
+def _no_ranges(uri: str) -> NoRangesError:
+    return NoRangesError(
+        "the server gives whole objects only, not parts of them",
+        where=uri,
+        fix="Copy the data to a disk, or to a server that answers requests with Range",
+    )
+
+
+def _stat(meta: Any) -> Stat:
+    # Listings and answers differ in how they write the same ETag.
+    version = version_of(meta).removeprefix("W/").strip('"')
+    digest = blake2b(version.encode(), digest_size=8).digest()
+    return Stat(meta["size"], int.from_bytes(digest, "little") >> 1 or 1)
