@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 Process = subprocess.Popen[bytes]
 
 START_SECONDS = 60
+# Several processes of tests look for ports at once.
+_ports = random.Random()
 ACCESS_KEY, SECRET_KEY = "tester", "secret-of-tests"
 
 
@@ -189,12 +192,15 @@ def use(monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> None
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports that nothing listens on now, and that no connection will be given by the system."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        port = _ports.randrange(12_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if port not in chosen:
+                chosen.append(port)
+    return chosen
 
 
 def program(name: str) -> str:
@@ -230,7 +236,8 @@ def _running(
         yield process
     finally:
         # SIGTERM would be waited for: SeaweedFS takes its time.
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait(20)
 
 
