@@ -138,6 +138,8 @@ def seaweedfs(folder: Path) -> Iterator[S3Server]:
         f"-filer.localSocket={folder / 'filer.sock'}",
         f"-s3.localSocket={folder / 's3.sock'}",
         "-s3",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
         f"-s3.config={config}",
     ]
     command += [f"-{part}.port={port}" for part, port in zip(parts, ports, strict=False)]
