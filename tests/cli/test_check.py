@@ -84,7 +84,9 @@ def test_repeatable(folder, playhead, made):
     )
     assert (code, err) == (0, "")
     assert "dataset.rng  random.Random  seeded before each batch" in out
-    assert out.startswith("3 batches were made twice here.")
+    assert out.startswith("blend.yaml, section train_ds: 1 source, ")
+    assert "\nReady: 0 failures, " in out
+    assert "\n3 batches were made twice here.\n" in out
     assert out.endswith("\nRepeatable.\n")
 
 
@@ -105,8 +107,10 @@ def test_as_json(folder, playhead):
         *("blend.yaml", "--repeatable", "--dataset", f"{name}:Counts"),
         *("--workers", 0, "--batches", 2, "--section", "train_ds", "--json"),
     )
-    facts = json.loads(out)
+    report = json.loads(out)
+    facts = report["repeatability"]
     assert code == 1
+    assert report["passed"] is True
     assert facts["repeatable"] is False
     assert facts["batches"] == 2
     assert [item["where"] for item in facts["differences"]] == ['batch["texts"][0]'] * 2
@@ -195,7 +199,92 @@ def test_what_the_config_says_besides_is_said(folder, playhead):
     assert "bucket_buffer_size" in err
 
 
-def test_without_repeatable_it_says_what_it_can_do(folder, playhead):
+def test_a_config_that_is_ready(folder, playhead):
+    code, out, err = playhead("blend.yaml")
+    assert (code, err) == (0, "")
+    assert "\nReady: 0 failures, 1 warning, 2 notes.\n" in out
+    assert out.endswith("Next: `playhead index blend.yaml`\n")
+    # Where nobody looks at a terminal there are no colours.
+    assert "\x1b" not in out
+
+
+def test_a_config_that_is_not_ready_and_what_to_change(folder, playhead):
+    text = (folder / "blend.yaml").read_text()
+    (folder / "blend.yaml").write_text(text.replace("batch_size", "max_durration: 9, batch_size"))
+    code, out, err = playhead("blend.yaml", "--section", "train_ds")
+    assert (code, err) == (1, "")
+    change = ["@@ blend.yaml: train_ds @@", "- max_durration: 9", "+ max_duration: 9"]
+    assert "\n".join(f"      {line}" for line in change) in out
+    assert "\nNOT ready: 1 failure, " in out
+    assert out.endswith("then `playhead check blend.yaml --section train_ds`\n")
+    # It is the user's file: nobody writes to it.
+    assert "max_durration" in (folder / "blend.yaml").read_text()
+
+
+def test_what_is_ignored_does_not_count_and_is_said(folder, playhead):
+    text = (folder / "blend.yaml").read_text()
+    (folder / "blend.yaml").write_text(
+        text.replace("batch_size", "metadata_only: true, batch_size")
+    )
+    assert playhead("blend.yaml")[0] == 1
+    code, out, _ = playhead("blend.yaml", "--ignore", "metadata-only", "--ignore", "no-workers")
+    assert code == 0
+    assert "\nReady: 0 failures, 0 warnings, " in out
+    assert "\nignored: 2 findings of metadata-only, no-workers\n" in out
+    code, _, err = playhead("blend.yaml", "--ignore", "metadata_only")
+    assert code == 2
+    assert "no rule 'metadata_only' (--ignore). Use metadata-only" in err
+
+
+def test_a_failing_config_whose_batches_cannot_be_made(folder, playhead):
+    text = (folder / "blend.yaml").read_text()
+    (folder / "blend.yaml").write_text(text.replace("manifest.json", "gone.json"))
+    code, out, err = playhead("blend.yaml", "--repeatable")
+    assert code == 1
+    assert "source-missing" in out
+    assert err.startswith("no batches could be compared: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"no such config \(config.yaml\)"),
+        (b"", "neither a list nor a mapping"),
+        (b"[]", "no entries"),
+        (b"{}", "no training section with data|no section with data"),
+        (bytes(range(256)), "not valid YAML"),
+        (b"train_ds: {a: [}", "not valid YAML"),
+        (b"'text'", "neither a list nor a mapping"),
+        (b"train_ds: {input_cfg: other.yaml}", r"no such config \(other.yaml"),
+        ("folder", "cannot be read: Is a directory"),
+    ],
+)
+def test_what_is_no_config_is_one_line(folder, playhead, content, message):
+    path = folder / "config.yaml"
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    code, out, err = playhead("config.yaml")
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert re.search(message, err), err
+
+
+def test_what_may_not_be_read_is_one_line(folder, playhead, monkeypatch):
+    def forbidden(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", forbidden)
     code, out, err = playhead("blend.yaml")
     assert (code, out) == (2, "")
-    assert "--repeatable makes batches several times" in " ".join(err.split())
+    assert "cannot be read: Permission denied (blend.yaml)" in err
+
+
+def test_fetching_says_how_fast_and_how_many_workers(folder, playhead):
+    code, out, err = playhead("blend.yaml", "--fetch", 8, "--hours-per-hour", 100)
+    assert (code, err) == (0, "")
+    assert "by byte ranges of local files: 8 of 8 samples" in out
+    assert re.search(r"4 requests of 2: p50 [\d.]+ ms, p95 [\d.]+ ms; [\d,]+ samples/s", out)
+    assert "keep a GPU busy that trains on 100 hours of audio an hour" in out
+    assert out.endswith("Next: train\n")

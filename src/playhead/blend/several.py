@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playhead.config import Options
     from playhead.config.faults import Faults
 
-__all__ = ["Blends", "Named", "read_blends", "sections_of"]
+__all__ = ["Blends", "Named", "read_blends", "section_of", "sections_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +128,25 @@ def sections_of(config: Any, section: str, *, data_blend_dir: str | None = None)
         return [Named(".".join((*found.keys, name)), root) for name in top.names()]
     found = find_section(tree.content, section, Spot(tree.path))
     return [Named(section, _above(tree, found, {}, strict=False).get("indexes_root"))]
+
+
+def section_of(tree: YamlTree, wanted: str | None) -> Section:
+    """Find the section that is meant, one with `multi_config` too.
+
+    Parameters
+    ----------
+    tree
+        The config.
+    wanted
+        Its dotted path or the end of that; the training section if None.
+
+    Raises
+    ------
+    ConfigError
+        When there is none, or several.
+    """
+    top = _find_top(tree, wanted, {})
+    return find_section(tree.content, wanted, Spot(tree.path)) if top is None else top
 
 
 def _one(

@@ -1,8 +1,9 @@
-"""`playhead check`: whether training on a config can be repeated."""
+"""`playhead check`: whether a config, its data and its machine are ready for training."""
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from playhead.errors import PlayheadError
 
 if TYPE_CHECKING:
     from playhead.check import Repeatability
+    from playhead.check.preflight.report import Report
     from playhead.loader import Loader
 
 __all__ = ["check"]
@@ -24,25 +26,44 @@ __all__ = ["check"]
 def check(
     config: Annotated[str, typer.Argument(help="Blend or training config (.yaml).")],
     *,
+    section: Annotated[
+        str | None,
+        typer.Option(help="Section of a training config, as model.train_ds.", metavar="NAME"),
+    ] = None,
+    fetch: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Fetch samples of every source as training will, and time them.",
+            metavar="N",
+        ),
+    ] = 0,
+    hours_per_hour: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Hours of audio that one GPU trains on in an hour: --fetch says how many workers"
+            " keep it busy.",
+            metavar="X",
+        ),
+    ] = None,
     repeatable: Annotated[
         bool,
         typer.Option(
-            "--repeatable", help="Make batches several times over and compare every bit of them."
+            "--repeatable",
+            help="Then make batches several times over, and compare every bit of them.",
         ),
     ] = False,
     dataset: Annotated[
         str | None,
         typer.Option(
             metavar="MODULE:NAME",
-            help="Your dataset, or a function that makes it; speech to text by default.",
+            help="Your dataset, or a function that makes it, for --fetch and --repeatable; decoding"
+            " alone and speech to text by default.",
         ),
     ] = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Section of a training config, as model.train_ds.", metavar="NAME"),
-    ] = None,
     batches: Annotated[
-        int, typer.Option(min=1, help="Different batches to make.", metavar="N")
+        int, typer.Option(min=1, help="Different batches to make for --repeatable.", metavar="N")
     ] = 3,
     workers: Annotated[
         int,
@@ -58,87 +79,122 @@ def check(
     ] = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(help="A rule that does not count; may be repeated.", metavar="RULE"),
+    ] = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder that all nodes of a job share, by which they are compared under srun.",
+            metavar="DIR",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON to stdout.")
     ] = False,
 ) -> None:
-    """Check that your dataset gives the same batch whenever it is asked for it.
+    """Look at a config, its data and this machine before anything is trained.
 
-    The first batches are made, made again in another order, and made in a fresh process.
+    Nothing is changed: what to change is printed as a diff. Under torchrun or srun it is done once
+    on every node, and nodes that see other data are named.
 
-    Exit code 0: repeatable; 1: not, and where the batches differ; 2: wrong input,
-    nothing was shown.
+    Exit code 0: nothing fails; 1: something does; 2: wrong input, nothing was shown.
     """
-    if not repeatable:
-        raise typer.BadParameter(
-            "say what to check: --repeatable makes batches several times over and compares them"
-            " bit for bit, with your dataset (--dataset module:Name)"
-        )
-    from playhead.check import check_repeatable  # noqa: PLC0415  (imports torch)
-    from playhead.check.user_code import blame, load_module  # noqa: PLC0415  (same)
+    from playhead.check.preflight.fetching import FetchRequest  # noqa: PLC0415  (imports torch)
+    from playhead.check.preflight.rule import check_ids  # noqa: PLC0415  (same)
+    from playhead.check.preflight.run import preflight  # noqa: PLC0415  (same)
+    from playhead.check.preflight.subject import open_subject  # noqa: PLC0415  (same)
+    from playhead.check.user_code import load_dataset, load_module  # noqa: PLC0415  (same)
     from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (same)
 
-    try:
-        for name in imports or ():
-            load_module(name, "--import")
-        loader = _loader(
-            config,
-            dataset,
-            tokenizer=None if tokenizer is None else parse_spec(tokenizer),
-            section=section,
-            data_blend_dir=data_blend_dir,
+    for name in imports or ():
+        load_module(name, "--import")
+    ignored = check_ids(ignore or ())
+    spec = None if tokenizer is None else parse_spec(tokenizer)
+    made = None if dataset is None else load_dataset(dataset)
+    subject = open_subject(
+        config,
+        section=section,
+        data_blend_dir=data_blend_dir,
+        tokenizer=spec,
+        environment=os.environ,
+    )
+    if fetch:
+        subject.facts["fetch"] = FetchRequest(
+            samples=fetch, hours_per_hour=hours_per_hour, dataset=made, progress=_progress()
         )
-        result = check_repeatable(loader, batches, workers=workers)
+    report = preflight(subject, ignored=ignored, exchange_folder=exchange)
+    if report is None:
+        # Another process speaks for this one.
+        raise typer.Exit(0)
+    result = None
+    if repeatable:
+        options = {"tokenizer": spec, "section": section, "data_blend_dir": data_blend_dir}
+        result = _compared(report, config, made, batches=batches, workers=workers, **options)
+    _say(report, result, as_json=as_json)
+    failed = report.fails or (repeatable and (result is None or not result.repeatable))
+    raise typer.Exit(1 if failed else 0)
+
+
+def _progress() -> Any:
+    """Say which source is fetched, where a person is looking."""
+    import sys  # noqa: PLC0415  (for this alone)
+
+    return (lambda leaf: say(f"fetching {leaf}")) if sys.stderr.isatty() else None
+
+
+def _compared(
+    report: Report, config: str, dataset: Any, *, batches: int, workers: int, **options: Any
+) -> Repeatability | None:
+    """Make batches several times over; None where that cannot be, for what the report says.
+
+    Raises
+    ------
+    PlayheadError
+        If it cannot be and the report says nothing of it.
+    """
+    from playhead.check import check_repeatable  # noqa: PLC0415  (imports torch)
+    from playhead.check.user_code import blame  # noqa: PLC0415  (same)
+
+    try:
+        loader = _loader(config, dataset, **options)
+        return check_repeatable(loader, batches, workers=workers)
     except PlayheadError as error:
-        # 1 is kept for batches that differ.
+        if report.fails:
+            say(f"no batches could be compared: {error}")
+            return None
+        # 1 is kept for what was looked at and fails.
         error.exit_code = 2
         raise
     except Exception as error:
         raise blame(error, "the dataset failed to make a batch", fix="Correct it") from error
-    if as_json:
-        facts = {"repeatable": result.repeatable, **asdict(result), "advice": result.advice}
-        typer.echo(json.dumps(facts, indent=2))
-    else:
-        _report(result)
-    raise typer.Exit(0 if result.repeatable else 1)
 
 
-def _loader(config: str, dataset: str | None, **options: Any) -> Loader:
+def _loader(config: str, dataset: Any, **options: Any) -> Loader:
     import warnings  # noqa: PLC0415  (for this alone)
 
-    from playhead.check.user_code import load_dataset  # noqa: PLC0415  (the error tree is enough)
     from playhead.loader import dataloader  # noqa: PLC0415  (imports torch)
 
-    made = None if dataset is None else load_dataset(dataset)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         # Where it runs, under a launcher or not, must not matter.
-        loader = dataloader(config, dataset=made, rank=0, world_size=1, **options)
+        loader = dataloader(config, dataset=dataset, rank=0, world_size=1, **options)
     for warning in caught:
         say(f"note: {warning.message}")
     return loader
 
 
-def _report(result: Repeatability) -> None:
-    elsewhere = f" and in {result.workers} fresh process{'es'[: 2 * (result.workers > 1)]}"
-    typer.echo(
-        f"{result.batches} batches were made twice here{elsewhere if result.workers else ''}."
-    )
-    if result.generators:
-        typer.echo("Random generators in reach of the dataset:")
-    for generator in result.generators:
-        why = generator.why_not_seeded
-        state = "seeded before each batch" if why is None else f"NOT SEEDED: {why}"
-        typer.echo(f"  {generator.path}  {generator.kind}  {state}")
-    for place in result.not_compared:
-        typer.echo(f"Cannot be compared: {place}")
-    for note in result.notes:
-        typer.echo(f"Note: {note}")
-    for difference in result.differences:
-        typer.echo(
-            f"Batch {difference.batch}, {difference.when}, differs at {difference.where}:"
-            f" {difference.how}."
-        )
-    if result.advice is not None:
-        typer.echo(f"{result.advice}.")
-    typer.echo("Repeatable." if result.repeatable else "NOT repeatable.")
+def _say(report: Report, result: Repeatability | None, *, as_json: bool) -> None:
+    from playhead.cli.check_text import say_repeatability, say_report  # noqa: PLC0415  (torch)
+
+    if as_json:
+        facts = report.to_json()
+        if result is not None:
+            own = {"repeatable": result.repeatable, **asdict(result), "advice": result.advice}
+            facts["repeatability"] = own
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    say_report(report)
+    if result is not None:
+        say_repeatability(result)

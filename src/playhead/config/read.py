@@ -114,11 +114,13 @@ def read_options(
     """
     given = without_missing(section)
     unknown = [key for key in given if key not in _KNOWN and key not in _SILENT]
+    idle: list[str] = []
     for keys in [unknown] if faults is None else [[key] for key in unknown]:
         with collected(faults):
             refuse_misspelt(keys, _KNOWN, where, strict=strict)
-    if unknown:
-        notes.append(f"keys of {where} that mean nothing here: {', '.join(unknown)}")
+            idle += keys
+    if idle:
+        notes.append(f"keys of {where} that mean nothing here: {', '.join(idle)}")
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name in _KNOWN:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.index.build_target import Target
 
-__all__ = ["demand_indexes"]
+__all__ = ["demand_indexes", "sidecars_of"]
 
 
 def demand_indexes(target: Target, command: str) -> None:
@@ -39,7 +39,7 @@ def demand_indexes(target: Target, command: str) -> None:
     for member in target.members:
         if member.leaf.options.indexed is not True:
             continue
-        for sidecar in _sidecars(member.leaf):
+        for sidecar in sidecars_of(member.leaf):
             if is_fresh(sidecar):
                 continue
             where = f"leaf {member.leaf.name}, {sidecar.path}"
@@ -60,7 +60,7 @@ def demand_indexes(target: Target, command: str) -> None:
             )
 
 
-def _sidecars(leaf: Leaf) -> Iterator[Sidecar]:
+def sidecars_of(leaf: Leaf) -> Iterator[Sidecar]:
     """Say where the `.idx` files of a leaf are: that depends on how its paths are written."""
     root = leaf.options.indexes_root
     for pair in format_of(leaf).sources(leaf):

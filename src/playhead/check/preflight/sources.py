@@ -1,0 +1,168 @@
+"""Rules on the files that a blend names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from playhead.check.preflight.changes import diff, written
+from playhead.check.preflight.files import lost_files, without_secrets
+from playhead.check.preflight.reading import faults_of
+from playhead.check.preflight.rule import Seen, rule
+from playhead.paths import scheme
+from playhead.storage.compression import has_middle, is_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playhead.check.preflight.subject import Named, Subject
+
+__all__: list[str] = []
+
+
+@rule("entry-type", "fail", "The type of an entry says how its files are read", 20)
+def entry_type(subject: Subject) -> Iterator[Seen]:
+    """Types that are unknown, or that do not go with the keys beside them."""
+    yield from faults_of(subject, "entry-type")
+
+
+@rule("nemo-with-tars", "warning", "Who reads the config takes the entry for plain files", 20)
+def nemo_with_tars(subject: Subject) -> Iterator[Seen]:
+    """Entries of type `nemo` that are read as `nemo_tarred`."""
+    for named in subject.leaves:
+        if "tar" in named.leaf.paths and written(named.spot.at("type")) == "nemo":
+            yield Seen(
+                f"leaf {named.leaf.name} has the type `nemo` and names tars",
+                str(named.spot.at("type")),
+                diff(named.spot, add={"type": "nemo_tarred"}),
+            )
+
+
+@rule("source-missing", "fail", "Training ends at the first file that is not there")
+def source_missing(subject: Subject) -> Iterator[Seen]:
+    """Files that do not exist or cannot be looked at."""
+    yield from faults_of(subject, "source-missing")
+    for named, sources in subject.sources:
+        extra = [field.path for field in named.leaf.extra_fields]
+        paths = [*dict.fromkeys([*sources.paths, *extra])]
+        lost = lost_files([path for path in paths if not path.startswith("pipe:")])
+        if lost is not None:
+            more = f" ({lost.lost} of {lost.of} files of the leaf are so)" if lost.of > 1 else ""
+            what = str(lost.error).partition(" (")[0].rstrip(".")
+            yield Seen(
+                f"{what[:1].lower()}{what[1:]}: {lost.first}{more}",
+                str(_place_of(named, lost.first)),
+                advice=lost.error.advice,
+            )
+
+
+def _place_of(named: Named, path: str) -> object:
+    for role, paths in named.leaf.paths.items():
+        if any(path.endswith(one) for one in paths):
+            return named.place(role)
+    return named.place()
+
+
+@rule(
+    "shard-pairing", "fail", "A manifest without its archive, or the other way, trains on less", 21
+)
+def shard_pairing(subject: Subject) -> Iterator[Seen]:
+    """Manifests and archives whose counts or numbers differ."""
+    yield from faults_of(subject, "shard-pairing")
+    for named, error in subject.unpaired:
+        what = str(error).partition(f" ({error.where})")[0].rstrip(".")
+        role = "tar" if "tar" in named.leaf.paths else None
+        yield Seen(what, str(named.place(role)), advice=error.advice)
+
+
+@rule("cut-map-fns", "fail", "The samples would not be what the functions make of them", 3)
+def cut_map_fns(subject: Subject) -> Iterator[Seen]:
+    """Functions on cuts, which nothing calls."""
+    for named in subject.leaves:
+        if "cut_map_fns" in named.leaf.labels:
+            yield Seen(
+                "`cut_map_fns` is kept as a label: nothing calls it",
+                str(named.spot.at("cut_map_fns")),
+                diff(named.spot, remove=("cut_map_fns",)),
+                "Do it in the dataset, or register an input type of your own",
+            )
+
+
+@rule("compression-unknown", "fail", "Nothing reads a file that is compressed in such a way", 4)
+def compression_unknown(subject: Subject) -> Iterator[Seen]:
+    """Files compressed by something else than gzip, bzip2, xz or zstd."""
+    for named in subject.leaves:
+        for role, paths in named.leaf.paths.items():
+            bad = [path for path in paths if path.endswith(".lz4")]
+            if bad:
+                yield Seen(
+                    f"{len(bad)} files are compressed by lz4, such as {bad[0]}",
+                    str(named.place(role)),
+                    advice="Decompress them, or compress them by gzip, bzip2, xz or zstd",
+                )
+
+
+@rule("without-middle", "warning", "Each archive has to be read whole to come to one sample", 4, 6)
+def without_middle(subject: Subject) -> Iterator[Seen]:
+    """Compressed archives and pipes, which are read from their start."""
+    for named in subject.leaves:
+        for role, paths in named.leaf.paths.items():
+            whole = [path for path in paths if is_archive(path) and not has_middle(path)]
+            if not whole:
+                continue
+            by_rows = named.options.locality == "rows"
+            what = "pipes" if whole[0].startswith("pipe:") else "compressed archives"
+            yield Seen(
+                f"{len(whole)} {what} of leaf {named.leaf.name} have no byte offsets, such as"
+                f" {whole[0]}"
+                + (
+                    ", and `locality` is rows: nearly every sample needs another one"
+                    if by_rows
+                    else ""
+                ),
+                str(named.place(role)),
+                diff(subject.section, add={"locality": "shards"}) if by_rows else (),
+                "Unpack them where space allows; else they are read whole into the cache on disk",
+                "fail" if by_rows else None,
+            )
+
+
+@rule("http-ranges", "note", "A server that ignores ranges sends whole files for every sample", 7)
+def http_ranges(subject: Subject) -> Iterator[Seen]:
+    """Data behind plain HTTP."""
+    for named in subject.leaves:
+        for role, paths in named.leaf.paths.items():
+            if any(scheme(path) in ("http", "https") for path in paths):
+                yield Seen(
+                    f"leaf {named.leaf.name} is read by HTTP, whose servers may ignore ranges",
+                    str(named.place(role)),
+                    advice=f"Run `playhead check {subject.command} --fetch 32`, which tries them",
+                )
+                break
+
+
+@rule("secret-in-path", "warning", "Packs, logs and reports hold the paths as they are written")
+def secret_in_path(subject: Subject) -> Iterator[Seen]:
+    """Passwords and signatures in URLs."""
+    for named in subject.leaves:
+        for role, paths in named.leaf.paths.items():
+            shown = next((path for path in paths if without_secrets(path) != path), None)
+            if shown is not None:
+                yield Seen(
+                    f"a URL of leaf {named.leaf.name} holds a secret: {without_secrets(shown)}",
+                    str(named.place(role)),
+                    advice="Give it by environment variables, such as AWS_ACCESS_KEY_ID",
+                )
+
+
+@rule("listed-twice", "note", "Data that are listed twice are drawn twice as often")
+def listed_twice(subject: Subject) -> Iterator[Seen]:
+    """Leaves of the same files."""
+    count = Counter(sources.source for _, sources in subject.sources)
+    for named, sources in subject.sources:
+        if count[sources.source] > 1:
+            yield Seen(
+                f"the blend has the files of leaf {named.leaf.name} {count[sources.source]} times",
+                str(named.place()),
+            )
+            count[sources.source] = 0

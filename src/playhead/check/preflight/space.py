@@ -1,0 +1,126 @@
+"""Rules on the room that indexes and caches need on disks of this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from playhead.check.preflight.changes import diff
+from playhead.check.preflight.modes import mode_of
+from playhead.check.preflight.packs import pack_states
+from playhead.check.preflight.rule import Seen, rule
+from playhead.errors import PlayheadError
+from playhead.index.source import stamps
+from playhead.storage.cache import cache_folder
+from playhead.storage.compression import is_compressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playhead.check.preflight.subject import Subject
+
+__all__: list[str] = []
+
+# A pack takes 64 bytes a row, and the shortest rows are about a hundred bytes long.
+_PACK_SHARE = 0.64
+# Rows that are embedded are as long as they were before they were compressed.
+_EMBEDDED_SHARE = 10.0
+
+
+@rule("index-space", "fail", "A pack that does not fit on its disk is not built")
+def index_space(subject: Subject) -> Iterator[Seen]:
+    """Packs that are to be built, against the room that is left where they go."""
+    needed: dict[Path, int] = {}
+    for state in pack_states(subject):
+        if state.state not in ("missing", "outdated"):
+            continue
+        embeds = any(is_compressed(path) for _, one in state.members for path in one.paths)
+        share = _EMBEDDED_SHARE if embeds else _PACK_SHARE
+        folder = state.target.path.parent
+        needed[folder] = needed.get(folder, 0) + round(state.row_bytes * share)
+    for folder, size in needed.items():
+        free = _free(folder)
+        if free < size:
+            yield Seen(
+                f"{_bytes(free)} are free at {folder}, and packs may take {_bytes(size)}",
+                str(folder),
+                advice="Make room, or set indexes_root (or PLAYHEAD_CACHE) to another disk",
+            )
+
+
+@rule("cache-bytes", "fail", "A shard is read whole, so the cache has to hold one")
+def cache_bytes(subject: Subject) -> Iterator[Seen]:
+    """Caches that are smaller than the largest shard."""
+    for _, options, blend, spot in subject.options:
+        for leaf in blend.leaves:
+            largest = _largest(subject, leaf.paths)
+            by_shards = options.locality == "shards" or (
+                mode_of(leaf, options, subject.environment) == "shards"
+            )
+            if by_shards and largest is not None and largest[1] > options.cache_bytes:
+                yield Seen(
+                    f"`cache_bytes` is {options.cache_bytes:,}, and {largest[0]} has"
+                    f" {largest[1]:,} bytes",
+                    str(spot.at("cache_bytes")),
+                    diff(spot, add={"cache_bytes": largest[1] * 4}),
+                    "Give the cache room for several shards",
+                )
+                break
+
+
+@rule("cache-space", "warning", "A cache that fills its disk stops the job, and others on the node")
+def cache_space(subject: Subject) -> Iterator[Seen]:
+    """Caches of shards, against the room that is left where they go."""
+    for _, options, blend, spot in subject.options:
+        cached = [
+            leaf for leaf in blend.leaves if mode_of(leaf, options, subject.environment) == "shards"
+        ]
+        if not cached:
+            continue
+        folder = cache_folder("shards")
+        free = _free(folder)
+        if free < options.cache_bytes:
+            yield Seen(
+                f"{_bytes(free)} are free at {folder}, and `cache_bytes` is"
+                f" {_bytes(options.cache_bytes)}",
+                str(spot.at("cache_bytes")),
+                diff(spot, add={"cache_bytes": max(1, free * 9 // 10)}),
+                "Lower it, or set PLAYHEAD_CACHE to a disk with more room",
+            )
+
+
+def _largest(subject: Subject, paths: object) -> tuple[str, int] | None:
+    for named, sources in subject.sources:
+        if named.leaf.paths is paths:
+            try:
+                sizes = [one.size for one in stamps(sources.paths)]
+            except PlayheadError:
+                # Another rule says which file is missing.
+                return None
+            place = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+            return None if place is None else (sources.paths[place], sizes[place])
+    return None
+
+
+def _free(folder: Path) -> int:
+    """Bytes that are left where a folder is, or would be."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    found = os.statvfs(there)
+    return found.f_bavail * found.f_frsize
+
+
+def _bytes(count: int) -> str:
+    """Write a number of bytes as people do.
+
+    Examples
+    --------
+    >>> _bytes(3 << 30), _bytes(2000)
+    ('3.0 GiB', '2.0 KiB')
+    """
+    amount, unit = float(count), "bytes"
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            break
+        amount /= 1024
+    return f"{amount:.1f} {unit}"
