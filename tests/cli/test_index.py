@@ -58,7 +58,7 @@ def test_files_from_nothing_to_up_to_date(tmp_path):
     assert again.stderr == "Discovered 4 files (4 already indexed, 0 to build).\n"
     assert again.returncode == 0
     forced = playhead(
-        *names, "--indexes-root", root, "--force", "--kind", "jsonl", "--part", "2/2", cwd=tmp_path
+        *names, "--indexes-root", root, "--force", "--kind", "jsonl", "--part", "1/2", cwd=tmp_path
     )
     assert forced.stderr.splitlines() == [
         "Discovered 1 files (0 already indexed, 1 to build).",

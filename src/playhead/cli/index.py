@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from playhead.index.exclusions import RowName
     from playhead.index.found import Blend as NamedBlend
     from playhead.index.pack import LeafPack
+    from playhead.index.part_work import Share
     from playhead.index.sidecars import Sidecar
     from playhead.tokens.encoding import Encoding
 
@@ -45,15 +48,17 @@ class Layout(str, Enum):
     SHAR = "shar"
 
 
-def _slice_of(part: str | None) -> slice:
+def _share_of(part: str | None, exclude: Sequence[str] | None) -> Share | None:
     if part is None:
-        return slice(None)
-    first, _, second = part.partition("/")
-    if not (
-        part.isascii() and first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)
-    ):
-        raise typer.BadParameter(f"{part!r} is not i/n with 1 <= i <= n, as 3/16")
-    return slice(int(first) - 1, None, int(second))
+        return None
+    from playhead.index.part_work import share_of  # noqa: PLC0415  (loads NumPy)
+
+    share = share_of(part, os.environ)
+    if share.count == 1:
+        return None
+    if exclude:
+        raise typer.BadParameter("--exclude needs all packs: give it once, without --part")
+    return share
 
 
 @app.command()
@@ -102,8 +107,9 @@ def index(
     part: Annotated[
         str | None,
         typer.Option(
-            help="Do the i-th of n parts of the work, for job arrays.",
-            metavar="I/N",
+            help="Do the i-th of n parts of the work, on as many machines: the last one puts all "
+            "together. `auto` is the part that Slurm says.",
+            metavar="I/N|auto",
         ),
     ] = None,
     tokenizer: Annotated[
@@ -141,10 +147,10 @@ def index(
     """
     from playhead.index.arguments import discover  # noqa: PLC0415  (loads NumPy)
     from playhead.index.found import merge  # noqa: PLC0415
-    from playhead.index.sidecar_run import stale_sidecars  # noqa: PLC0415
+    from playhead.index.sidecar_run import sidecars_of, stale_sidecars  # noqa: PLC0415
 
     import_all(imports or ())
-    mine = _slice_of(part)
+    share = _share_of(part, exclude)
     if indexes_root is not None and scheme(indexes_root):
         raise NotSupportedError(
             "an indexes_root that is not local is not supported yet",
@@ -165,12 +171,17 @@ def index(
         for name, root in sections(source, section, data_blend_dir)
     )
     kinds = {item.value for item in kind or Kind}
-    files = sorted(item for item in found.sidecars if item.kind in kinds)[mine]
-    report = Report(discovered=len(files), pending=files if force else stale_sidecars(files))
+    files = sorted(item for item in found.sidecars if item.kind in kinds)
+    problems = found.problems
+    if share is not None:
+        files = sidecars_of(files, share)
+        problems = problems[share.number - 1 :: share.count]
+    pending = files if force else stale_sidecars(files)
+    report = Report(discovered=len(files), pending=pending, share=share)
     for note in found.notes:
         report.note(note)
     report.say_discovered()
-    for problem in found.problems[mine]:
+    for problem in problems:
         if problem.kind in kinds:
             say(report.fail(problem.kind, problem.path, problem.error))
     if dry_run:
@@ -182,20 +193,23 @@ def index(
         read = [_read(blend, data_blend_dir, report) for blend in blends]
         whole = [blend for blend in read if blend is not None]
         leaves = [leaf for blend in whole for leaf in blend.leaves]
-        own = _own_leaves(leaves, mine, report)
         _build_packs(
             report,
-            own,
+            leaves,
             indexes_root=indexes_root,
             workers=max(1, workers),
             force=force,
             embed_rows=embed_rows,
             skip_bad_rows=skip_bad_rows,
+            share=share,
         )
         if encoding is not None:
-            _count_tokens(report, whole, own, encoding, workers=max(1, workers), force=force)
+            _count_tokens(
+                report, whole, leaves, encoding, workers=max(1, workers), force=force, share=share
+            )
         if names:
-            _exclude(report, own, names)
+            _exclude(report, leaves, names)
+        report.say_missing_parts(sys.argv[1:])
     report.say_failures()
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
@@ -230,30 +244,19 @@ def _read(named: NamedBlend, data_blend_dir: str | None, report: Report) -> Blen
     return None
 
 
-def _own_leaves(leaves: Sequence[Leaf], mine: slice, report: Report) -> Sequence[Leaf]:
-    if mine == slice(None):
-        return leaves
-    from playhead.index.build_target import MAX_SINGLE_PACKS  # noqa: PLC0415  (loads pyarrow)
-
-    if len(leaves) > MAX_SINGLE_PACKS:
-        report.note(
-            f"{len(leaves):,} inputs share packs, which are not built in parts: run this once more "
-            "without --part when all parts are done"
-        )
-        return ()
-    return sorted(leaves, key=lambda leaf: leaf.key)[mine]
-
-
-def _build_packs(report: Report, leaves: Sequence[Leaf], **settings: Any) -> None:
+def _build_packs(
+    report: Report, leaves: Sequence[Leaf], *, share: Share | None, **settings: Any
+) -> None:
     if not leaves:
         return
     from playhead.index.build import build_packs  # noqa: PLC0415  (loads pyarrow)
 
-    failed = {failure.path for failure in report.failures}
+    # What a part finds to be bad, others do not know: all parts must divide the same packs.
+    failed = {failure.path for failure in report.failures} if share is None else set[str]()
     whole = [leaf for leaf in leaves if failed.isdisjoint(chain(*leaf.paths.values()))]
     if len(whole) < len(leaves):
         report.note(f"{len(leaves) - len(whole):,} packs are not built, for their files failed")
-    report.packs = build_packs(whole, **settings)
+    report.packs = build_packs(whole, share=share, **settings)
     for pack in report.packs:
         if pack.error is not None:
             say(report.fail("pack", pack.path, pack.error))
@@ -278,6 +281,7 @@ def _count_tokens(
     *,
     workers: int,
     force: bool,
+    share: Share | None,
 ) -> None:
     from playhead.cli.index_tokens import (  # noqa: PLC0415  (loads pyarrow)
         count_tokens,
@@ -300,7 +304,13 @@ def _count_tokens(
             todo += measured_as_trained(blend, packs, encoding)
         except PlayheadError as error:  # noqa: PERF203 - one config's fault is not the others'
             say(report.fail("tokens", blend.section or "the config", error))
-    report.tokens = count_tokens(todo, workers=workers, force=force)
+    waiting = sum(pack.status == "waiting" for pack in report.packs)
+    if waiting:
+        report.note(
+            f"the tokens of {waiting} packs cannot be counted before all parts of these are done: "
+            "run every part once more then"
+        )
+    report.tokens = count_tokens(todo, workers=workers, force=force, share=share)
     for result in report.tokens:
         if result.error is not None:
             say(report.fail("tokens", result.path, result.error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,12 @@ if TYPE_CHECKING:
     from playhead.cli.index_tokens import TokenResult
     from playhead.errors import PlayheadError
     from playhead.index.build_result import PackResult
+    from playhead.index.part_work import Share
     from playhead.index.sidecars import Sidecar
 
 __all__ = ["Failure", "Report"]
+
+_NAMED_PARTS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,8 +57,16 @@ class Report:
     """The side files with token counts, those that were fresh included."""
     excluded: dict[str, Any] | None = None
     """What became of the samples that were to be left out; None where none was named."""
+    share: Share | None = None
+    """Which part of the work this is; None for all of it."""
     notes: list[str] = field(default_factory=list[str])
     """What a person should know."""
+
+    @property
+    def missing_parts(self) -> list[int]:
+        """Numbers of the parts that others have to do before all is there."""
+        results = (*self.packs, *self.tokens)
+        return sorted({number for result in results for number in result.missing_parts})
 
     def fail(self, kind: str, path: str, error: PlayheadError) -> str:
         """Keep a failure and give its line."""
@@ -82,18 +95,36 @@ class Report:
         """Print what became of the packs, if there are any."""
         if not self.packs:
             return
-        count = dict.fromkeys(("fresh", "built", "failed"), 0)
-        for pack in self.packs:
-            count[pack.status] += 1
+        count: Counter[str] = Counter(pack.status for pack in self.packs)
+        waiting = f"{count['waiting']} waiting for other parts, " if count["waiting"] else ""
         rows = sum(pack.num_rows for pack in self.packs)
         folders = sorted({str(Path(pack.path).parent) for pack in self.packs})
         say(
-            f"Packs: {count['built']} built, {count['fresh']} up to date, "
+            f"Packs: {count['built']} built, {count['fresh']} up to date, {waiting}"
             f"{count['failed']} failed; {rows:,} rows, in {', '.join(folders)}."
         )
         for pack in self.packs:
             for reason, dropped in pack.dropped.items():
                 say(f"  left out {dropped:,} ({reason}) of {pack.path}")
+
+    def say_missing_parts(self, arguments: Sequence[str]) -> None:
+        """Print which parts of the work are missing, if any are, and what does the first of them.
+
+        Parameters
+        ----------
+        arguments
+            Those that this run was started with, behind the program's name.
+        """
+        missing, share = self.missing_parts, self.share
+        if not missing or share is None:
+            return
+        named = ", ".join(map(str, missing[:_NAMED_PARTS])) + ", …" * (len(missing) > _NAMED_PARTS)
+        command = _with_part(arguments, f"{missing[0]}/{share.count}")
+        are = "part is" if len(missing) == 1 else "parts are"
+        self.note(
+            f"{len(missing)} of {share.count} {are} missing ({named}): wait until they are done, "
+            f"or run `{command}`"
+        )
 
     def say_failures(self) -> None:
         """Print all failures once more, for those who read only the end."""
@@ -124,9 +155,27 @@ class Report:
             ],
             "tokens": [result.to_json() for result in self.tokens],
             "excluded": self.excluded,
+            "part": None if self.share is None else str(self.share),
+            "missing_parts": self.missing_parts,
             "failures": [
                 {"kind": one.kind, "path": one.path, "error": one.error} for one in self.failures
             ],
             "notes": self.notes,
         }
         return json.dumps(summary, ensure_ascii=False)
+
+
+def _with_part(arguments: Sequence[str], part: str) -> str:
+    """Write a command line with another part.
+
+    Examples
+    --------
+    >>> _with_part(["index", "my data.yaml", "--part", "auto"], "4/16")
+    "playhead index 'my data.yaml' --part 4/16"
+    """
+    others = [
+        argument
+        for before, argument in zip(["", *arguments], arguments, strict=False)
+        if before != "--part" and argument != "--part" and not argument.startswith("--part=")
+    ]
+    return shlex.join(["playhead", *others, "--part", part])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from playhead.index.build_pace import Progress
     from playhead.index.build_result import PackResult
     from playhead.index.pack import LeafPack
+    from playhead.index.part_work import Share
     from playhead.index.pool import Workers
     from playhead.tokens.encoding import Encoding
 
@@ -41,14 +43,16 @@ class TokenResult:
     """Its name."""
     path: str
     """The side file."""
-    status: Literal["counted", "fresh", "failed"]
-    """`fresh`: it was up to date and is as it was."""
+    status: Literal["counted", "fresh", "waiting", "failed"]
+    """`fresh`: it was up to date and is as it was; `waiting`: other parts have to do theirs."""
     rows: int
     """Rows."""
     tokens: int
     """Tokens of all rows; 0 where it failed."""
     error: PlayheadError | None = None
     """Why it failed."""
+    missing_parts: tuple[int, ...] = ()
+    """Numbers of the parts of the work that it waits for."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the summary has it."""
@@ -134,7 +138,7 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
     Parameters
     ----------
     leaves
-        The leaves; those whose pack failed are left out.
+        The leaves; those whose pack failed or waits for other parts are left out.
     results
         What `build_packs` said of them.
     """
@@ -144,7 +148,7 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
 
     homes: dict[str, Any] = {}
     for result in results:
-        if result.error is None:
+        if result.status in ("built", "fresh"):
             pack = open_pack(result.path)
             homes.update((entry.source, pack) for entry in pack.leaves)
     opened: list[tuple[Leaf, LeafPack]] = []
@@ -159,7 +163,11 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
 
 
 def count_tokens(
-    leaves: Sequence[tuple[Leaf, LeafPack, Encoding]], *, workers: Workers, force: bool
+    leaves: Sequence[tuple[Leaf, LeafPack, Encoding]],
+    *,
+    workers: Workers,
+    force: bool,
+    share: Share | None,
 ) -> list[TokenResult]:
     """Count the tokens of leaves, with a bar where a person is looking.
 
@@ -172,6 +180,8 @@ def count_tokens(
         How many threads or processes may work; or a cluster.
     force
         Count what is up to date too.
+    share
+        Do one part of the work; all of it if None.
 
     Returns
     -------
@@ -197,6 +207,7 @@ def count_tokens(
                     workers=workers,
                     progress=behind(before),
                     force=force,
+                    share=share,
                 )
             )
             before += pack.num_rows
@@ -207,12 +218,11 @@ def say_tokens(results: Sequence[TokenResult]) -> None:
     """Print what became of the counts, if there are any."""
     if not results:
         return
-    count = dict.fromkeys(("counted", "fresh", "failed"), 0)
-    for result in results:
-        count[result.status] += 1
+    count: Counter[str] = Counter(result.status for result in results)
+    waiting = f"{count['waiting']} waiting for other parts, " if count["waiting"] else ""
     rows, tokens = sum(one.rows for one in results), sum(one.tokens for one in results)
     say(
-        f"Tokens: {count['counted']} counted, {count['fresh']} up to date, "
+        f"Tokens: {count['counted']} counted, {count['fresh']} up to date, {waiting}"
         f"{count['failed']} failed; {tokens:,} tokens of {rows:,} rows."
     )
 
@@ -226,19 +236,34 @@ def _counted(
     workers: Workers,
     progress: Progress,
     force: bool,
+    share: Share | None,
 ) -> TokenResult:
-    from playhead.tokens.count import find_token_columns, open_token_columns  # noqa: PLC0415
+    from playhead.index.partials import remove_partials  # noqa: PLC0415  (loads pyarrow)
+    from playhead.tokens.count import (  # noqa: PLC0415
+        count_token_share,
+        find_token_columns,
+        open_token_columns,
+    )
 
-    status: Literal["counted", "fresh", "failed"] = "fresh"
+    status: Literal["counted", "fresh", "waiting", "failed"] = "fresh"
     counts = error = None
+    missing: tuple[int, ...] = ()
+    how: dict[str, Any] = {"workers": workers, "progress": progress}
     try:
-        if force:
+        if force and share is None:
             Path(path).unlink(missing_ok=True)
+            remove_partials(Path(path))
         found = find_token_columns(leaf, pack, encoding.digest)
-        if found is None:
+        if found is not None and not force:
+            remove_partials(Path(path))
+        if share is not None and (found is None or force):
+            missing = count_token_share(leaf, pack, encoding, share, force=force, **how)
+            status = "waiting" if missing else "counted"
+            found = find_token_columns(leaf, pack, encoding.digest)
+        elif found is None:
             status = "counted"
-            found = open_token_columns(leaf, pack, encoding, workers=workers, progress=progress)
-        counts = found["tokens"]
+            found = open_token_columns(leaf, pack, encoding, **how)
+        counts = found["tokens"] if found is not None and not missing else None
     except PlayheadError as failure:
         status, error = "failed", failure
     return TokenResult(
@@ -248,6 +273,7 @@ def _counted(
         rows=pack.num_rows,
         tokens=0 if counts is None else int(counts.sum(dtype="int64")),
         error=error,
+        missing_parts=missing,
     )
 
 

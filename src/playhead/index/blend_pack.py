@@ -16,6 +16,7 @@ from playhead.index.build_workers import scan_plans
 from playhead.index.lock import build_lock
 from playhead.index.pack import Pack, open_pack
 from playhead.index.pack_kind import kind_of_pack
+from playhead.index.partials import remove_partials, stored_scans
 from playhead.paths import exists, scheme
 
 if TYPE_CHECKING:
@@ -133,12 +134,14 @@ def build_blend_pack(
         ):
             check_output(str(target.path), overwrite=overwrite)
             write_plan(plan, scans, pace)
+            remove_partials(target.path)
 
     with named_os_errors(target):
         target.path.parent.mkdir(parents=True, exist_ok=True)
         plan = plan_pack(target, _usable(target.path), settings)
         pace.add(sum(plan.costs))
-        for _, error in scan_plans([plan], workers, write, _log.warning):
+        stored = [stored_scans(plan)]
+        for _, error in scan_plans([plan], workers, write, _log.warning, stored):
             _raise(error)
     return open_pack(target.path)
 

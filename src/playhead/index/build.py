@@ -18,6 +18,7 @@ from playhead.index.build_result import (
     result_of,
 )
 from playhead.index.build_scan import scan
+from playhead.index.build_shares import build_share
 from playhead.index.build_target import (
     PACK_FOLDER,
     Target,
@@ -29,6 +30,7 @@ from playhead.index.build_workers import scan_plans
 from playhead.index.declared import open_declared
 from playhead.index.lock import build_lock
 from playhead.index.pack import LeafPack, open_pack
+from playhead.index.partials import remove_partials, stored_scans
 from playhead.index.source import stamps
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from playhead.blend.leaf import Leaf
     from playhead.index.build_rows import Rows
+    from playhead.index.part_work import Share
     from playhead.index.pool import Workers
 
 __all__ = ["WAIT_SECONDS", "PackResult", "build_packs", "open_leaves"]
@@ -59,6 +62,7 @@ def build_packs(
     skip_bad_rows: bool = False,
     progress: Progress | None = None,
     wait_seconds: float = WAIT_SECONDS,
+    share: Share | None = None,
 ) -> list[PackResult]:
     """Build the packs of leaves, those that are up to date excepted.
 
@@ -81,6 +85,9 @@ def build_packs(
         Told about the work.
     wait_seconds
         How long to wait for another process that builds the same pack.
+    share
+        Do one part of the work, and write the packs of which all parts are done; everything if
+        None, but for what parts have done already.
 
     Returns
     -------
@@ -91,6 +98,10 @@ def build_packs(
     settings = PackSettings(embed_rows=embed_rows, skip_bad_rows=skip_bad_rows)
     own = [leaf_sources(leaf) for leaf in leaves if leaf.options.index_pack is None]
     todo = targets(own, _under(indexes_root))
+    if share is not None:
+        return build_share(
+            todo, share, settings, workers=workers, force=force, wait_seconds=wait_seconds
+        )
     results: dict[Path, PackResult] = {}
     plans: list[PackPlan] = []
     for target in todo:
@@ -99,11 +110,12 @@ def build_packs(
                 target.path.parent.mkdir(parents=True, exist_ok=True)
                 old = None if force else readable_pack(target.path)
                 if old is not None and is_done(target, old, embed=embed_rows):
-                    results[target.path] = result_of(target, "fresh", old, None)
+                    results[target.path] = result_of(target, "fresh", old)
+                    remove_partials(target.path)
                     continue
                 plan = plan_pack(target, old, settings)
         except PlayheadError as error:
-            results[target.path] = result_of(target, "failed", None, error)
+            results[target.path] = result_of(target, "failed", error=error)
             continue
         pace.add(sum(plan.costs))
         plans.append(plan)
@@ -114,8 +126,10 @@ def build_packs(
             build_lock(plan.target.path, wait_seconds=wait_seconds, on_wait=_log.warning),
         ):
             write_plan(plan, scans, pace)
+            remove_partials(plan.target.path)
 
-    for plan, error in scan_plans(plans, workers, write, _log.warning):
+    stored = [{} if force else stored_scans(plan) for plan in plans]
+    for plan, error in scan_plans(plans, workers, write, _log.warning, stored):
         pack = open_pack(plan.target.path) if error is None else None
         status = "built" if error is None else "failed"
         results[plan.target.path] = result_of(plan.target, status, pack, error)

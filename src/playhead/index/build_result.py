@@ -29,14 +29,16 @@ class PackResult:
     """Its file."""
     keys: list[str]
     """Keys of its leaves."""
-    status: Literal["built", "fresh", "failed"]
-    """`fresh`: it was up to date and is as it was."""
+    status: Literal["built", "fresh", "waiting", "failed"]
+    """`fresh`: it was up to date and is as it was; `waiting`: other parts have to do theirs."""
     num_rows: int
     """Rows of all its leaves."""
     dropped: dict[str, int]
     """Rows left out, by reason."""
     error: PlayheadError | None = None
     """Why it failed."""
+    missing_parts: tuple[int, ...] = ()
+    """Numbers of the parts of the work that it waits for."""
 
 
 @contextmanager
@@ -95,9 +97,10 @@ def readable_pack(path: Path) -> Pack | None:
 
 def result_of(
     target: Target,
-    status: Literal["built", "fresh", "failed"],
-    pack: Pack | None,
-    error: PlayheadError | None,
+    status: Literal["built", "fresh", "waiting", "failed"],
+    pack: Pack | None = None,
+    error: PlayheadError | None = None,
+    missing_parts: tuple[int, ...] = (),
 ) -> PackResult:
     """Put together what became of a pack.
 
@@ -105,10 +108,10 @@ def result_of(
     ----------
     target
         The pack.
-    status, error
+    status, error, missing_parts
         As in `PackResult`.
     pack
-        The pack as it is now; None if it failed.
+        The pack as it is now; None if it failed, or others have to do their parts.
     """
     dropped: Counter[str] = Counter()
     for entry in () if pack is None else pack.leaves:
@@ -120,4 +123,5 @@ def result_of(
         num_rows=0 if pack is None else sum(entry.num_rows for entry in pack.leaves),
         dropped=dict(dropped),
         error=error,
+        missing_parts=missing_parts,
     )

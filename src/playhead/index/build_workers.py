@@ -8,7 +8,7 @@ import tempfile
 import uuid
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from playhead.index.pool import run_each
 from playhead.index.scan_files import read_scan, write_scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from playhead.index.build_pack import PackPlan
     from playhead.index.build_rows import Rows, ScanTask
@@ -44,7 +44,7 @@ class _Progress:
 
     folder: Path
     missing: int
-    paths: list[Path] = field(default_factory=list)
+    paths: list[Path]
 
 
 def scan_plans(
@@ -52,6 +52,7 @@ def scan_plans(
     workers: Workers,
     write: _Write,
     on_death: Callable[[str], None],
+    stored: Sequence[Mapping[int, Path]],
 ) -> Generator[tuple[PackPlan, PlayheadError | None]]:
     """Scan the manifests of packs, all of them side by side, and write each pack when it can be.
 
@@ -65,6 +66,8 @@ def scan_plans(
         Called with a pack and the rows of each of its tasks.
     on_death
         Told about workers that were killed and whose manifest is tried again.
+    stored
+        Of each pack the tasks that are done: their places, and the files that hold their rows.
 
     Yields
     ------
@@ -72,10 +75,14 @@ def scan_plans(
         Each pack, and why it failed, or None.
     """
     if workers != 1:
-        yield from _scan_in_workers(plans, workers, write, on_death)
+        yield from _scan_in_workers(plans, workers, write, on_death, stored)
         return
-    for plan in plans:
-        yield plan, _written(plan, map(scan, plan.tasks), write)
+    for plan, done in zip(plans, stored, strict=True):
+        scans = (
+            read_scan(done[place], task) if place in done else scan(task)
+            for place, task in enumerate(plan.tasks)
+        )
+        yield plan, _written(plan, scans, write)
 
 
 def _scan_in_workers(
@@ -83,13 +90,15 @@ def _scan_in_workers(
     workers: Workers,
     write: _Write,
     on_death: Callable[[str], None],
+    stored: Sequence[Mapping[int, Path]],
 ) -> Generator[tuple[PackPlan, PlayheadError | None]]:
-    progress = [_start(plan) for plan in plans]
+    progress = [_start(plan, done) for plan, done in zip(plans, stored, strict=True)]
     try:
         jobs = [
             _Job(number, task, path)
             for number, (plan, state) in enumerate(zip(plans, progress, strict=True))
             for task, path in zip(plan.tasks, state.paths, strict=True)
+            if path.parent == state.folder
         ]
         failed: set[int] = set()
         for plan, state in zip(plans, progress, strict=True):
@@ -117,12 +126,12 @@ def _scan_in_workers(
             shutil.rmtree(state.folder, ignore_errors=True)
 
 
-def _start(plan: PackPlan) -> _Progress:
+def _start(plan: PackPlan, done: Mapping[int, Path]) -> _Progress:
     parent = plan.target.path.parent
     _remove_abandoned(parent)
     folder = Path(tempfile.mkdtemp(prefix=f"{_prefix()}{os.getpid()}-", dir=parent))
-    paths = [folder / str(number) for number in range(len(plan.tasks))]
-    return _Progress(folder=folder, missing=len(plan.tasks), paths=paths)
+    paths = [done.get(number, folder / str(number)) for number in range(len(plan.tasks))]
+    return _Progress(folder=folder, missing=len(plan.tasks) - len(done), paths=paths)
 
 
 def _written(
@@ -150,7 +159,8 @@ def _scan_to_file(job: _Job) -> None:
 def _read_back(plan: PackPlan, state: _Progress) -> Iterator[Iterator[Rows]]:
     for task, path in zip(plan.tasks, state.paths, strict=True):
         yield read_scan(path, task)
-        path.unlink()
+        if path.parent == state.folder:
+            path.unlink()
 
 
 def _placed(error: PlayheadError, job: _Job) -> PlayheadError:

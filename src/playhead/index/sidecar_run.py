@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from playhead.errors import PlayheadError
+from playhead.index.part_work import deal
 from playhead.index.pool import Outcome, Workers, at_most, run_each
 from playhead.index.sidecars import Sidecar, build_sidecar, is_fresh
 from playhead.storage import access
@@ -18,7 +19,9 @@ from playhead.storage.limits import limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-__all__ = ["build_sidecars", "stale_sidecars"]
+    from playhead.index.part_work import Share
+
+__all__ = ["build_sidecars", "sidecars_of", "stale_sidecars"]
 
 # Most of the check is waiting for the file system, which answers several at once; stores answer
 # more of them.
@@ -45,6 +48,25 @@ def stale_sidecars(sidecars: Sequence[Sidecar]) -> list[Sidecar]:
     with ThreadPoolExecutor(limits().concurrency if are_remote else _CHECKERS) as checkers:
         fresh = checkers.map(is_fresh, sidecars)
         return [sidecar for sidecar, ok in zip(sidecars, fresh, strict=True) if not ok]
+
+
+def sidecars_of(sidecars: Sequence[Sidecar], share: Share) -> list[Sidecar]:
+    """Give those that fall to a part of the work, by the sizes of local data, in their order.
+
+    Parameters
+    ----------
+    sidecars
+        All of them, those that are up to date included: every part divides them alike.
+    share
+        The part.
+    """
+    # A store would be asked for every object by every part.
+    paths = ["" if access.is_remote(sidecar.path) else sidecar.path for sidecar in sidecars]
+    with ThreadPoolExecutor(_CHECKERS) as checkers:
+        sizes = list(checkers.map(_size, paths))
+    costs = [size / _BYTES_A_WORKER + 1 / _FILES_A_WORKER for size in sizes]
+    numbers = deal(costs, share.count)
+    return [one for one, number in zip(sidecars, numbers, strict=True) if number == share.number]
 
 
 def build_sidecars(

@@ -14,6 +14,7 @@ from playhead.tokens.extra import longest_lines
 from playhead.tokens.hf_tokenizer import own_threads_off
 from playhead.tokens.lengths import Lengths
 from playhead.tokens.rows import examples, place_of, read_rows
+from playhead.tokens.shares import measure_share
 from playhead.tokens.side_columns import find_columns, open_columns
 from playhead.tokens.texts import text_reader
 from playhead.tokens.writing import count_writings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from playhead.formats.example import Example
     from playhead.index.build_pace import Progress
     from playhead.index.pack import LeafPack
+    from playhead.index.part_work import Share
     from playhead.index.pool import Workers
     from playhead.tokens.encoding import Encoding
     from playhead.tokens.jobs import Stretch
@@ -34,7 +36,13 @@ if TYPE_CHECKING:
     from playhead.tokens.texts import BlockTexts
     from playhead.tokens.writing import Writing
 
-__all__ = ["TOKENS", "TokenCounts", "find_token_columns", "open_token_columns"]
+__all__ = [
+    "TOKENS",
+    "TokenCounts",
+    "count_token_share",
+    "find_token_columns",
+    "open_token_columns",
+]
 
 _log = logging.getLogger("playhead")
 
@@ -188,6 +196,43 @@ def open_token_columns(
     with own_threads_off():
         return open_columns(
             leaf, pack, measure, workers=workers, progress=progress, wait_seconds=wait_seconds
+        )
+
+
+def count_token_share(
+    leaf: Leaf,
+    pack: LeafPack,
+    encoding: Encoding,
+    share: Share,
+    *,
+    workers: Workers = 1,
+    progress: Progress | None = None,
+    force: bool = False,
+) -> tuple[int, ...]:
+    """Count the tokens of the rows of a leaf that fall to one part of the work.
+
+    Parameters
+    ----------
+    leaf, pack, encoding
+        As in `open_token_columns`.
+    share, workers, progress, force
+        As in `measure_share`.
+
+    Returns
+    -------
+    tuple
+        Numbers of the parts that are missing; empty if the side file is up to date.
+
+    Raises
+    ------
+    DataError, StaleIndexError, BuildError
+        As `open_token_columns`.
+    """
+    measure = TokenCounts(encoding, leaf.kind)
+    _look_at_tag(leaf, encoding)
+    with own_threads_off():
+        return measure_share(
+            leaf, pack, measure, share, workers=workers, progress=progress, force=force
         )
 
 

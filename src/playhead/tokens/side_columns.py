@@ -14,13 +14,15 @@ import numpy as np
 from playhead.errors import BuildError, IndexFileError, PlayheadError
 from playhead.index.build import WAIT_SECONDS
 from playhead.index.lock import build_lock
+from playhead.index.partials import remove_partials
 from playhead.tokens.base import digest_of
 from playhead.tokens.extra import content_of_extra_fields
 from playhead.tokens.jobs import Stretch, do_all, stretches
+from playhead.tokens.partials import gaps, read_stretch, stored_stretches
 from playhead.tokens.side_file import SideColumns, read_side, write_side
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Mapping, Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
@@ -29,7 +31,16 @@ if TYPE_CHECKING:
     from playhead.index.pack import LeafPack
     from playhead.index.pool import Workers
 
-__all__ = ["Measure", "find_columns", "open_columns", "side_path"]
+__all__ = [
+    "Measure",
+    "find_columns",
+    "known_rows",
+    "measure_rows",
+    "named_os_errors",
+    "new_columns",
+    "open_columns",
+    "side_path",
+]
 
 _log = logging.getLogger("playhead")
 
@@ -181,7 +192,7 @@ def open_columns(
         return found
     path = side_path(leaf, pack, measure.kind, measure.digest)
     with (
-        _named_os_errors(path),
+        named_os_errors(path),
         build_lock(path, wait_seconds=wait_seconds, on_wait=_log.warning),
     ):
         side = _usable(leaf, pack, measure.kind, measure.digest)
@@ -189,6 +200,7 @@ def open_columns(
             columns = _made(leaf, pack, measure, side, workers=workers, progress=progress)
             fingerprint = pack.fingerprint()
             write_side(path, SideColumns(columns, pack.num_rows, fingerprint, measure.digest))
+        remove_partials(path)
     found = find_columns(leaf, pack, measure.kind, measure.digest)
     if found is None:
         raise IndexFileError(
@@ -200,8 +212,14 @@ def open_columns(
 
 
 @contextmanager
-def _named_os_errors(path: Path) -> Generator[None]:
-    """Say what the system says (a full disk, a file that may not be read) as an error of ours."""
+def named_os_errors(path: Path) -> Generator[None]:
+    """Say what the system says (a full disk, a file that may not be read) as an error of ours.
+
+    Raises
+    ------
+    BuildError
+        That names the file.
+    """
     try:
         yield
     except OSError as error:
@@ -229,6 +247,50 @@ def _usable(leaf: Leaf, pack: LeafPack, kind: str, digest: str) -> SideColumns |
     return side if pack.fingerprint(side.num_rows) == side.fingerprint else None
 
 
+def known_rows(leaf: Leaf, pack: LeafPack, measure: Measure) -> Stretch:
+    """Return the rows that a side file knows already: none, or those that the leaf begins with."""
+    side = _usable(leaf, pack, measure.kind, measure.digest)
+    return Stretch(0, 0 if side is None else side.num_rows)
+
+
+def measure_rows(
+    leaf: Leaf,
+    pack: LeafPack,
+    measure: Measure,
+    wanted: Sequence[Stretch],
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    first: int = 0,
+    workers: Workers,
+    progress: Progress | None,
+) -> None:
+    """Find out of rows what a measure says.
+
+    Parameters
+    ----------
+    leaf, pack, measure, workers, progress
+        As in `open_columns`.
+    wanted
+        The rows.
+    columns
+        Filled in: arrays whose first element is that of row `first`.
+    """
+    todo = [piece for one in wanted for piece in stretches(one.start, one.stop, pack.row_size)]
+    done = pack.num_rows - sum(one.stop - one.start for one in wanted)
+    for stretch, found in do_all(
+        _Task(measure, leaf, pack),
+        todo,
+        workers=workers,
+        in_threads=measure.runs_in_threads,
+        on_death=_log.warning,
+    ):
+        for name, column in columns.items():
+            column[stretch.start - first : stretch.stop - first] = found[name]
+        done += stretch.stop - stretch.start
+        if progress is not None:
+            progress(leaf.name, done, pack.num_rows)
+
+
 def _made(
     leaf: Leaf,
     pack: LeafPack,
@@ -238,26 +300,25 @@ def _made(
     workers: Workers,
     progress: Progress | None,
 ) -> dict[str, NDArray[Any]]:
-    """Make the columns of all rows, taking over those that are known."""
-    columns: dict[str, NDArray[Any]] = {
-        name: np.zeros(pack.num_rows, dtype) for name, dtype in measure.columns.items()
-    }
-    first = 0 if known is None else known.num_rows
+    """Make the columns of all rows, taking over those that are known and what parts have made."""
+    columns = new_columns(measure, pack.num_rows)
+    done: list[Stretch] = []
     if known is not None:
+        done.append(Stretch(0, known.num_rows))
         for name, column in columns.items():
-            column[:first] = known.columns[name]
-    todo = stretches(first, pack.num_rows, pack.row_size)
-    done = first
-    for stretch, found in do_all(
-        _Task(measure, leaf, pack),
-        todo,
-        workers=workers,
-        in_threads=measure.runs_in_threads,
-        on_death=_log.warning,
-    ):
-        for name, column in columns.items():
-            column[stretch.start : stretch.stop] = found[name]
-        done += stretch.stop - stretch.start
-        if progress is not None:
-            progress(leaf.name, done, pack.num_rows)
+            column[: known.num_rows] = known.columns[name]
+    path = side_path(leaf, pack, measure.kind, measure.digest)
+    for stretch in stored_stretches(path, pack):
+        found = read_stretch(path, pack, stretch, measure.digest)
+        if found is not None:
+            done.append(stretch)
+            for name, column in columns.items():
+                column[stretch.start : stretch.stop] = found[name]
+    wanted = list(gaps(done, Stretch(0, pack.num_rows)))
+    measure_rows(leaf, pack, measure, wanted, columns, workers=workers, progress=progress)
     return columns
+
+
+def new_columns(measure: Measure, num_rows: int) -> dict[str, NDArray[Any]]:
+    """Return the columns of a measure for so many rows, to be filled in."""
+    return {name: np.zeros(num_rows, dtype) for name, dtype in measure.columns.items()}
