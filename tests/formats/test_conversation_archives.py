@@ -47,9 +47,9 @@ def test_numbers_that_do_not_fit():
         pairs(["manifest_0.json", "manifest_1.json"], ["audio_0.tar", "audio_2.tar"])
 
 
-@pytest.mark.parametrize("name", ["a.tar.gz", "a.tgz", "a.zip", "a"])
+@pytest.mark.parametrize("name", ["a.gz", "a.zip", "a"])
 def test_only_tars_are_archives(name: str):
-    with pytest.raises(ConfigError, match=rf"does not end with \.tar.*{name}"):
+    with pytest.raises(ConfigError, match=rf"ends neither with \.tar.*{name}"):
         check_archives(["b.tar", name], "talk")
 
 

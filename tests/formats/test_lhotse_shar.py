@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lhotse import SupervisionSegment
+from tests.support.stores import MemoryStore, plugged_in
 
 from playhead.errors import (
     ArchiveError,
     AudioError,
     ConfigError,
     ManifestError,
-    NotSupportedError,
     SourceNotFoundError,
 )
 from playhead.fetch.cuts import to_cut
@@ -386,10 +386,20 @@ class TestSources:
             SHAR.sources(shar_leaf(folder))
         assert str(folder) in str(caught.value)
 
-    def test_compressed_archives(self, tmp_path: Path):
-        folder = self.touch(tmp_path, "cuts.0.jsonl", "recording.0.tar.gz")
-        with pytest.raises(NotSupportedError, match=r"random access.*recording\.0\.tar\.gz"):
-            SHAR.sources(shar_leaf(folder))
+    def test_folders_on_a_store(self):
+        names = (
+            "cuts.0.jsonl.gz",
+            "recording.0.tar.gz",
+            "recording.0.tar.gz.idx",
+            "x/cuts.0.jsonl",
+        )
+        store = MemoryStore({f"s3://bucket/shar/{name}": b"" for name in names})
+        with plugged_in(store):
+            (pair,) = SHAR.sources(shar_leaf(fields={"shar": ["s3://bucket/shar"]}))
+            with pytest.raises(ConfigError, match=r"holds no cuts: it is empty.*s3://bucket/none"):
+                SHAR.sources(shar_leaf(fields={"shar": ["s3://bucket/none/"]}))
+        assert pair.manifest == "s3://bucket/shar/cuts.0.jsonl.gz"
+        assert [shard.path for shard in pair.fields] == ["s3://bucket/shar/recording.0.tar.gz"]
 
     def test_folders_that_are_none(self, tmp_path: Path):
         with pytest.raises(SourceNotFoundError, match="folder does not exist"):
@@ -399,8 +409,6 @@ class TestSources:
             SHAR.sources(shar_leaf(tmp_path / "file"))
         with pytest.raises(ConfigError, match="null"):
             SHAR.sources(shar_leaf(fields={"shar": ["a\0b"]}))
-        with pytest.raises(NotSupportedError, match="not local"):
-            SHAR.sources(shar_leaf(fields={"shar": ["s3://bucket/shar"]}))
 
     def test_named_fields_that_do_not_fit(self, tmp_path: Path):
         with pytest.raises(ConfigError, match=r"'recording' has 2 .* cuts has 1"):

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.errors import DataError, ManifestError, SourceNotFoundError, StaleIndexError
-from playhead.formats import BadRowError, Parquet, Part, Place, TableFormat, parquet_file
+from playhead.formats import BadRowError, Parquet, Part, Place, TableFormat
 from playhead.formats import parquet as parquet_module
+from playhead.storage import access
 from support.corpus import wav_bytes
 from support.parquet import (
     SECONDS,
@@ -98,9 +99,9 @@ def test_the_audio_is_not_read_where_durations_are_there(tmp_path, monkeypatch):
     columns["audio"] = cells([np.random.default_rng(n).bytes(200_000) for n in range(8)], "struct")
     path = write_table(tmp_path / "t.parquet", columns)
     read = []
-    read_ranges = parquet_file.local.read_ranges
+    read_ranges = access.read_ranges
     monkeypatch.setattr(
-        parquet_file.local,
+        access,
         "read_ranges",
         lambda path, offsets, sizes: read.append(sum(sizes)) or read_ranges(path, offsets, sizes),
     )

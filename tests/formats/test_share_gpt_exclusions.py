@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.stores import MemoryStore, plugged_in
 
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ConfigError, DataError, SourceNotFoundError
 from playhead.formats.share_gpt_exclusions import excluded_lines, lines_of_manifests
 from support.conversation_leaves import talk_leaf
 
@@ -95,8 +96,15 @@ def test_manifests_whose_lines_cannot_be_counted(tmp_path: Path):
     with pytest.raises(SourceNotFoundError, match="does not exist"):
         lines_of_manifests([1], [str(tmp_path / "m.jsonl")], "talk")
     packed = tmp_path / "m.jsonl.gz"
-    packed.write_bytes(gzip.compress(b"{}\n"))
-    for path in (str(packed), "s3://b/m.jsonl"):
-        with pytest.raises(NotSupportedError, match="not compressed"):
-            lines_of_manifests([1], [path], "talk")
-        assert lines_of_manifests([], [path], "talk") == [()]
+    packed.write_bytes(gzip.compress(b"{}\n")[:-1])
+    with pytest.raises(DataError, match="cannot be decompressed"):
+        lines_of_manifests([1], [str(packed)], "talk")
+    assert lines_of_manifests([], [str(packed)], "talk") == [()]
+
+
+def test_lines_are_counted_wherever_they_are(tmp_path: Path):
+    packed = gzip.compress(b"{}\n{}\n")
+    (tmp_path / "m.jsonl.gz").write_bytes(packed)
+    with plugged_in(MemoryStore({"s3://b/m.jsonl": b"{}\n{}", "s3://b/m.jsonl.gz": packed})):
+        paths = [str(tmp_path / "m.jsonl.gz"), "s3://b/m.jsonl", "s3://b/m.jsonl.gz"]
+        assert lines_of_manifests([2, 3, 6], paths, "talk") == [(1,), (0,), (1,)]

@@ -4,9 +4,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.stores import MemoryStore, plugged_in
 
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ConfigError, SourceNotFoundError
 from playhead.formats.share_gpt_shards import shards_of
+from playhead.storage import access
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,11 +97,48 @@ def test_folders_without_shards(tmp_path: Path):
         shards_of(str(tmp_path / "mine.wds-catalog.json"), "talk")
 
 
-def test_what_is_not_local(tmp_path: Path):
-    with pytest.raises(NotSupportedError, match="not local"):
-        shards_of("s3://bucket/talk", "talk")
+def test_a_folder_on_a_store_has_the_shards_that_it_has_on_a_disk(tmp_path: Path):
+    root = "s3://bucket/talk"
+    for name in ("b/x.tar", "a.tar", "c.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+
+    def split_list(folder: Path, *names: str) -> None:
+        split(folder, f"split_parts: {{train: [{', '.join(names)}]}}")
+
+    for make in (lambda *_: None, catalog, split_list, wids):
+        make(tmp_path, "b/x.tar", "./a.tar")
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        store = {f"{root}/{path.relative_to(tmp_path)}": path.read_bytes() for path in files}
+        with plugged_in(MemoryStore(store)):
+            assert [uri.removeprefix(f"{root}/") for uri in shards_of(root, "talk")] == found(
+                tmp_path
+            )
+            assert shards_of(f"{root}/", "talk") == shards_of(root, "talk")
+
+
+def test_shards_may_be_listed_by_their_url():
+    listed = b'{"shardlist": [{"url": "s3://bucket/talk/a.tar"}, {"url": "%s"}]}'
+    objects = {
+        "s3://bucket/talk/wids-meta.json": listed % b"b.tar",
+        "s3://bucket/other/wids-meta.json": listed % b"b.tar",
+        "s3://bucket/third/wids-meta.json": listed % b"/b.tar",
+    }
+    with plugged_in(MemoryStore(objects)):
+        assert shards_of("s3://bucket/talk", "talk") == [
+            "s3://bucket/talk/a.tar",
+            "s3://bucket/talk/b.tar",
+        ]
+        for folder in ("other", "third"):
+            with pytest.raises(ConfigError, match="is not in the folder"):
+                shards_of(f"s3://bucket/{folder}", "talk")
+        with pytest.raises(SourceNotFoundError, match="no tars"):
+            shards_of("s3://bucket/none", "talk")
+
+
+def test_shards_on_a_store_are_not_those_of_a_folder_of_a_disk(tmp_path: Path):
     wids(tmp_path, "a.tar", "s3://bucket/b.tar")
-    with pytest.raises(NotSupportedError, match="not local"):
+    with pytest.raises(ConfigError, match="is not in the folder"):
         found(tmp_path)
 
 
@@ -117,7 +156,7 @@ def test_what_is_not_local(tmp_path: Path):
         ('{"shardlist": [{"url": "../a.tar"}]}', "is not in the folder"),
         ('{"shardlist": [{"url": "a.tar"}, {"url": "./a.tar"}]}', "is listed twice"),
         ('{"shardlist": [{"url": "a.{tar,tar}"}]}', "is listed twice"),
-        ('{"shardlist": [{"url": "a.tar.gz"}]}', r"does not end with \.tar"),
+        ('{"shardlist": [{"url": "a.zip"}]}', r"ends neither with \.tar"),
         ('{"shardlist": "\xff"}', "without its path|no shards"),
     ],
 )
@@ -159,9 +198,9 @@ def test_catalogs_of_another_format(tmp_path: Path, more: dict[str, Any]):
 def test_a_list_that_cannot_be_read_is_named(tmp_path, monkeypatch, which):
     {"wids": wids, "split": lambda folder: split(folder, ""), "catalog": catalog}[which](tmp_path)
 
-    def refused(self):
+    def refused(uri):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refused)
+    monkeypatch.setattr(access, "stream", refused)
     with pytest.raises(ConfigError, match=r"cannot be read: Permission denied.*Give the right"):
         found(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import subprocess
@@ -17,6 +18,7 @@ from lhotse import CutSet, Recording, SupervisionSegment
 from lhotse.cut import MixedCut
 from lhotse.serialization import deserialize_item
 from lhotse.utils import compute_num_samples
+from tests.support.stores import MemoryStore, plugged_in
 
 from playhead.errors import (
     ConfigError,
@@ -261,11 +263,21 @@ def test_a_gzip_that_is_cut_short_is_no_shorter_manifest(manifest, tmp_path):
         rows(simulator_leaf(packed))
 
 
-@pytest.mark.parametrize("suffix", ["zst", "bz2"])
-def test_other_compressions_are_refused_by_name(tmp_path, suffix):
-    path = tmp_path / f"m.jsonl.{suffix}"
+def test_a_manifest_may_be_compressed_or_on_a_store(manifest):
+    expected = rows(simulator_leaf(manifest, num_mixtures=9))
+    content = manifest.read_bytes()
+    packed = manifest.parent / "m.jsonl.bz2"
+    packed.write_bytes(bz2.compress(content))
+    assert rows(simulator_leaf(packed, num_mixtures=9)) == expected
+    wavs = {f"s3://b/wav/{path.name}": path.read_bytes() for path in manifest.parent.glob("wav/*")}
+    with plugged_in(MemoryStore({"s3://b/m.jsonl": content, **wavs})):
+        assert rows(simulator_leaf("s3://b/m.jsonl", num_mixtures=9)) == expected
+
+
+def test_other_compressions_are_refused_by_name(tmp_path):
+    path = tmp_path / "m.jsonl.lz4"
     path.write_bytes(b"?")
-    with pytest.raises(NotSupportedError, match=r"gzip only.*Decompress it"):
+    with pytest.raises(NotSupportedError, match=r"zstd only.*Decompress it"):
         rows(simulator_leaf(path))
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import AudioError, IndexFileError, SourceNotFoundError
-from playhead.formats import BadRowError, RowAudio, audio_turns
-from playhead.index import build_audios, build_scan
+from playhead.formats import BadRowError, RowAudio, audio_turns, headers
+from playhead.index import build_scan
 from playhead.index.build_audios import TurnPlaces, Turns, find_turns
 from playhead.index.columns import PART_COLUMNS
 from playhead.index.pack import open_pack
@@ -264,7 +264,7 @@ def test_parts_stay_inside_the_leaf(tmp_path: Path):
 
 
 def test_measured_in_threads_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(build_audios, "_THREADS", 3)
+    monkeypatch.setattr(headers, "_THREADS", 3)
     rows = []
     for number in range(20):
         (tmp_path / f"{number}.wav").write_bytes(wav_bytes(0.01 * (number + 1), 1000))

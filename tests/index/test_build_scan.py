@@ -11,6 +11,7 @@ import pytest
 import soundfile as sf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.stores import MemoryStore, plugged_in
 
 from playhead.errors import (
     ArchiveError,
@@ -357,7 +358,8 @@ def test_sources_that_cannot_be_are_named(tmp_path: Path):
         open_one(make_leaf("nemo", manifest=[tmp_path / "none.json"]), tmp_path / "packs")
     leaf = make_leaf("nemo", manifest=[])
     leaf.paths["manifest"] = ("s3://bucket/m.json",)  # type: ignore[index]
-    with pytest.raises(NotSupportedError, match=r"not local.*s3://bucket/m\.json"):
+    missing = pytest.raises(SourceNotFoundError, match=r"s3://bucket/m\.json")
+    with plugged_in(MemoryStore()), missing:
         open_one(leaf, tmp_path / "packs")
 
 

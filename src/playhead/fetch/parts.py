@@ -10,6 +10,7 @@ from playhead.blend.types import has_turns
 from playhead.fetch.member_checks import checked_header
 from playhead.formats import Part
 from playhead.index.build_audios import AUDIO_FIELD
+from playhead.storage.compression import is_archive
 from playhead.storage.tarheader import BLOCK
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def part_requests(
     for place, field, file, offset, size, duration in facts:
         path = "" if file < 0 else uris[file]
         is_turn = field == turn
-        wanted = file >= 0 and (with_audio or not (is_turn or path.endswith(".tar")))
+        wanted = file >= 0 and (with_audio or not (is_turn or is_archive(path)))
         if wanted or is_turn:
             name, number = fields[field], file if wanted else -1
             has_header = is_turn and wanted

@@ -33,6 +33,7 @@ from playhead.formats.extra_fields import ExtraLines
 from playhead.index.concatenation import joined_rows
 from playhead.index.member_offsets import demand_member_offsets
 from playhead.storage import access
+from playhead.storage.compression import is_archive
 from playhead.storage.shard_cache import CacheSettings
 from playhead.storage.tarheader import BLOCK, to_text
 
@@ -235,7 +236,7 @@ class Reader:
         """Ask for the headers of rows that are members: samples may be called as they are."""
         pack, uris = group.pack, group.pack.shards.uris
         shards = pack.shard[group.rows]
-        tars = [number for number in np.unique(shards).tolist() if uris[number].endswith(".tar")]
+        tars = [number for number in np.unique(shards).tolist() if is_archive(uris[number])]
         mine = np.flatnonzero(np.isin(shards, tars))
         if len(mine):
             rows, files = group.rows[mine], self._files(ranges, group, shards[mine])
@@ -340,7 +341,7 @@ class Reader:
                 )
             elif is_table and (audio := found.audio[at]) is not None:
                 parts = [Part("audio", audio, uris[shard], row_offset)]
-            elif in_members and place.shard.endswith(".tar"):
+            elif in_members and is_archive(place.shard):
                 before = found.header[at] or b""
                 header = checked_header(before[-BLOCK:], place.shard, row_offset, row_size)
                 place = replace(place, member=f"{place.shard}/{whole_name(before, header)}")

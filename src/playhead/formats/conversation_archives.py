@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from playhead.errors import ConfigError
 from playhead.formats.base import SourcePair
 from playhead.formats.nemo_shards import have_shard_numbers, pair_shards
+from playhead.storage.compression import is_archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["check_archives", "locate", "pair_archives"]
 
-_MARK = ".tar/"
+_ARCHIVE_IN_NAME = re.compile(r"(.*?\.(?:tar(?:\.[a-z0-9]+)?|tgz))/(.+)", re.DOTALL)
 
 
 def pair_archives(manifests: Sequence[str], tars: Sequence[str], leaf: str) -> list[SourcePair]:
@@ -53,19 +55,19 @@ def pair_archives(manifests: Sequence[str], tars: Sequence[str], leaf: str) -> l
 
 
 def check_archives(tars: Sequence[str], leaf: str) -> None:
-    """Refuse archives that are called otherwise than ``*.tar``.
+    """Refuse archives that are called otherwise than ``*.tar``, ``*.tar.gz`` and the like.
 
     Raises
     ------
     ConfigError
-        If one is; among them are those that are compressed.
+        If one is.
     """
-    bad = next((path for path in tars if not path.endswith(".tar")), None)
+    bad = next((path for path in tars if not is_archive(path)), None)
     if bad is not None:
         raise ConfigError(
-            "an archive's name does not end with .tar",
+            "an archive's name ends neither with .tar nor with .tar and a compression",
             where=f"leaf {leaf}, {bad}",
-            fix="Decompress it if it is compressed, else rename it",
+            fix="Rename it, such as audio_0.tar or audio_0.tar.gz",
         )
 
 
@@ -95,11 +97,11 @@ def locate(pair: SourcePair, name: str, default: int) -> tuple[str, int]:
     >>> locate(pair, "audio_4.tar/a.wav", 0), locate(pair, "a.wav", 0)
     (('a.wav', 1), ('a.wav', 0))
     """
-    if _MARK not in name:
+    match = _ARCHIVE_IN_NAME.fullmatch(name)
+    if match is None:
         return name, default
-    archive, _, member = name.partition(_MARK)
-    archive = f"/{archive.removeprefix('./')}.tar"
+    archive = f"/{match[1].removeprefix('./')}"
     for index, tar in enumerate(pair.tars):
-        if f"/{tar}".endswith(archive) and member:
-            return member, index
+        if f"/{tar}".endswith(archive):
+            return match[2], index
     return name, default

@@ -13,6 +13,7 @@ import numpy as np
 from playhead.formats.base import BadRowError, RowAudio, RowColumns
 from playhead.formats.columns import MAX_SECONDS, microseconds, rates
 from playhead.formats.example import Audio, Example, Turn
+from playhead.storage.compression import is_archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Spoken", "audio_turn", "conversation_columns", "refuse_archive_path"]
 
-_TAR = ".tar"
 _ARCHIVES = (".tar/", ".tar.gz/", ".tgz/")
 
 
@@ -158,7 +158,7 @@ def _place(place: Place, spoken: Spoken, part: Part | None) -> Place:
     """Where a turn lies, for messages."""
     if part is None:
         return place
-    if not part.path.endswith(_TAR):
+    if not is_archive(part.path):
         return replace(place, member=part.path or spoken.path or spoken.name, member_byte=None)
     member = part.path if spoken.name is None else f"{part.path}/{spoken.name}"
     return replace(place, member=member, member_byte=part.offset)
@@ -166,7 +166,7 @@ def _place(place: Place, spoken: Spoken, part: Part | None) -> Place:
 
 def _audio(spoken: Spoken, part: Part | None) -> Audio | None:
     """The stretch itself; None where it lies in an archive and nobody asked for its bytes."""
-    if part is None or (not part.data and part.path.endswith(_TAR)):
+    if part is None or (not part.data and is_archive(part.path)):
         return None
     source = part.data or part.path or spoken.path
     if not source:

@@ -11,6 +11,7 @@ import numpy as np
 
 from playhead.errors import ConfigError, DataError, SourceNotFoundError
 from playhead.formats.cut_rows import main_cut
+from playhead.storage import access
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,15 +182,12 @@ class ExtraLines:
 
 
 class _Lines:
-    """A text file, mapped into memory, and where its lines begin."""
+    """A text file in memory, a local one as a map, and where its lines begin."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         try:
-            with Path(path).open("rb") as file:
-                size = file.seek(0, 2)
-                # Nothing cannot be mapped.
-                self._data = mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b""
+            self._data = _mapped(path)
         except FileNotFoundError:
             raise SourceNotFoundError(
                 "the file of an extra field does not exist", where=path, fix="Correct its path"
@@ -229,6 +227,15 @@ class _Lines:
                 where=f"{self._path}:{number + 1}, byte {start}",
                 fix="Write the file in UTF-8",
             ) from None
+
+
+def _mapped(path: str) -> mmap.mmap | bytes:
+    if access.is_remote(path):
+        return b"".join(access.stream(path))
+    with Path(path).open("rb") as file:
+        size = file.seek(0, 2)
+        # Nothing cannot be mapped.
+        return mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b""
 
 
 def _line_starts(data: mmap.mmap | bytes) -> NDArray[np.int64]:

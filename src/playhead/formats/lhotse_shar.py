@@ -12,8 +12,9 @@ from playhead.formats.cut_rows import cut_columns, cut_example, decode_cut, reso
 from playhead.formats.registry import register
 from playhead.formats.rows import decode_row
 from playhead.formats.shar_fields import in_memory_manifest, set_field
-from playhead.formats.shar_folders import CUTS, is_archive, pairs_of_fields, pairs_of_folder
+from playhead.formats.shar_folders import CUTS, pairs_of_fields, pairs_of_folder
 from playhead.formats.shar_record import parse_record
+from playhead.storage.compression import is_archive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from playhead.formats.txt_rows import (
     text_columns,
     text_files,
 )
+from playhead.storage.folders import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ class Messages:
             )
         paths = text_files(leaf)
         for path in paths:
-            if os.path.isdir(path):  # noqa: PTH112 - it may be a URL
+            if is_folder(path):
                 raise ConfigError(
                     "this is a folder, and materialized messages are JSONL files",
                     where=f"leaf {leaf.name}, {path}",

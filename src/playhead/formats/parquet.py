@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from playhead.errors import ManifestError, SourceNotFoundError, StaleIndexError
+from playhead.errors import ManifestError, StaleIndexError
 from playhead.formats.base import BadRowError, SourcePair, TableRow
 from playhead.formats.example import Audio, Example
 from playhead.formats.parquet_cache import UNPACKED, cache_name, open_unpacked, pick_rows
@@ -22,6 +22,7 @@ from playhead.formats.parquet_scan import scan_group
 from playhead.formats.registry import register
 from playhead.formats.row_fields import channel_of, text_of
 from playhead.formats.rows import decode_row, resolve_path
+from playhead.storage import access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -182,13 +183,8 @@ _layouts: OrderedDict[str, _Layout] = OrderedDict()
 
 
 def _layout_of(path: str) -> _Layout:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - paths are strings
-    except FileNotFoundError:
-        raise SourceNotFoundError(
-            "the file does not exist", where=path, fix="Restore it, or correct the path"
-        ) from None
-    identity = (path, status.st_size, status.st_mtime_ns)
+    (found,) = access.stats([path])
+    identity = (path, found.size, found.version)
     layout = _layouts.get(path)
     if layout is None or layout.identity != identity:
         file = TableFile(path)

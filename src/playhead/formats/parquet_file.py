@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from playhead.errors import DataError, PlayheadError
-from playhead.storage import local
+from playhead.storage.range_file import RangeFile
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -99,7 +98,7 @@ class TableFile:
         self.path = path
         with _damage_named(path):
             self._file = pq.ParquetFile(
-                pa.PythonFile(_Ranges(path), mode="r"),
+                pa.PythonFile(RangeFile(path), mode="r"),
                 pre_buffer=False,
                 buffer_size=1 << 20,
                 page_checksum_verification=True,
@@ -322,34 +321,3 @@ def _damage_named(where: str) -> Generator[None]:
             where=where,
             fix="Restore the file, or write it anew",
         ) from error
-
-
-class _Ranges(io.RawIOBase):
-    """A file whose ranges are read as all others here: again after a hiccup, and never short."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-        self._size = local.size(path)
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self._size - self._at)
-        count = left if size < 0 else min(size, left)
-        data = local.read_ranges(self._path, [self._at], [count])[0] if count else b""
-        self._at += len(data)
-        return data

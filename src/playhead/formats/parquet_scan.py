@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from playhead.formats.base import BadRowError, RowColumns, TableBlock
 from playhead.formats.columns import MAX_SECONDS, microseconds, rates, sample_counts
-from playhead.formats.headers import Header, read_header
+from playhead.formats.headers import Encoded, Header, read_headers
 from playhead.formats.parquet_file import Batch
 from playhead.formats.parquet_rows import json_rows, python_values
 from playhead.formats.rows import is_skipped, resolve_path
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from playhead.formats.parquet_file import Columns, Group, TableFile
 
 __all__ = ["scan_group"]
-
-_THREADS = 8
 
 
 class _Lengths(NamedTuple):
@@ -246,16 +243,17 @@ def _measured(columns: Columns, rows: _Rows, places: NDArray[np.int64]) -> list[
         paths = python_values(rows.batch.columns[columns.audio.name], columns.audio.name)
     folder = os.path.dirname(rows.path)  # noqa: PTH120 - paths are strings
 
-    def measure(at: int) -> Header:
+    def source(at: int) -> Encoded:
         data = None if rows.batch.audio is None else rows.batch.audio[at].as_py()
-        source = data if data is not None else resolve_path(paths[at] or "", folder)
-        try:
-            return read_header(source)
-        except BadRowError as error:
-            raise rows.bad(at, error.what, error.fix) from None
+        return data if data is not None else resolve_path(paths[at] or "", folder)
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(measure, places.tolist()))
+    headers: list[Header] = []
+    wanted: list[int] = places.tolist()
+    for at, found in zip(wanted, read_headers(list(map(source, wanted))), strict=True):
+        if isinstance(found, BadRowError):
+            raise rows.bad(at, found.what, found.fix)
+        headers.append(found)
+    return headers
 
 
 def _is_null(column: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -176,15 +177,21 @@ def resolve_path(path: str, folder: str) -> str:
     """Find a file that a row names.
 
     A relative path is looked for in `folder`, the manifest's; if nothing is there, it is what it
-    says, relative to the working directory, with `~` expanded. URLs stay as they are.
+    says, relative to the working directory, with `~` expanded. Where the folder is on a store, it
+    is in there: nobody asks whether it exists. URLs stay as they are.
 
     Examples
     --------
     >>> resolve_path("/data/a.wav", "/manifests"), resolve_path("s3://b/a.wav", "/manifests")
     ('/data/a.wav', 's3://b/a.wav')
+    >>> resolve_path("../audio/a.wav", "s3://b/manifests")
+    's3://b/audio/a.wav'
     """
     if path.startswith("/") or is_url(path):
         return path
+    if is_url(folder) and scheme(folder) != "pipe":
+        name, _, key = folder.partition("://")
+        return f"{name}://{posixpath.normpath(f'{key}/{path}')}"
     beside = os.path.join(folder, path)  # noqa: PTH118 - a Path costs microseconds a sample
     if os.path.exists(beside):  # noqa: PTH110 - same
         return beside

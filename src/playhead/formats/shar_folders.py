@@ -6,33 +6,23 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ConfigError, PlayheadError, SourceNotFoundError
 from playhead.formats.base import FieldShard, SourcePair
 from playhead.formats.shar_fields import TAKEN
 from playhead.paths import scheme
+from playhead.storage.compression import SUFFIXES, is_archive, plain_name
+from playhead.storage.folders import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["CUTS", "is_archive", "pairs_of_fields", "pairs_of_folder"]
+__all__ = ["CUTS", "pairs_of_fields", "pairs_of_folder"]
 
 CUTS = "cuts"
 """The field that holds the cuts."""
 
 _IGNORED = ".idx"
 _SHARDS = (".tar", ".jsonl")
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-
-
-def is_archive(path: str) -> bool:
-    """Whether a field's shard is an archive, by its suffix; else it holds lines.
-
-    Examples
-    --------
-    >>> is_archive("recording.000000.tar"), is_archive("score.000000.jsonl.gz")
-    (True, False)
-    """
-    return path.endswith(".tar")
 
 
 def pairs_of_folder(folder: str) -> list[SourcePair]:
@@ -42,6 +32,8 @@ def pairs_of_folder(folder: str) -> list[SourcePair]:
     of all fields belong together. Indexes (`.idx`), hidden files, folders, and files that are
     neither archives nor JSONL are no shards.
 
+    A folder on a store is listed once.
+
     Raises
     ------
     SourceNotFoundError
@@ -49,17 +41,13 @@ def pairs_of_folder(folder: str) -> list[SourcePair]:
     ConfigError
         If it is no folder or may not be looked at, holds no cuts, or its fields have different
         numbers of shards.
-    NotSupportedError
-        If it is not local, or a shard is an archive that is compressed.
+    StorageError
+        If it is on a store that cannot be asked.
     """
-    if scheme(folder):
-        raise NotSupportedError(
-            "folders that are not local are not supported yet",
-            where=folder,
-            fix="Copy it to a disk",
-        )
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+        names = names_in(folder)
+    except PlayheadError:
+        raise
     except FileNotFoundError:
         raise SourceNotFoundError(
             "the folder does not exist", where=folder, fix="Correct shar_path"
@@ -101,8 +89,6 @@ def pairs_of_fields(fields: Mapping[str, Sequence[str]], leaf: str) -> list[Sour
     ------
     ConfigError
         If there are no cuts, or fields have different numbers of shards.
-    NotSupportedError
-        If a shard is an archive that is compressed.
     """
     if not fields.get(CUTS):
         raise ConfigError(
@@ -145,17 +131,11 @@ def _paired(shards: Mapping[str, Sequence[str]], where: str) -> list[SourcePair]
 
 
 def _check_suffix(path: str) -> None:
-    plain = path.removesuffix(next(filter(path.endswith, _COMPRESSED), ""))
-    if plain.endswith(".jsonl") or path.endswith(".tar"):
+    # What comes out of a pipe nobody can tell.
+    if is_archive(path) or plain_name(path).endswith(".jsonl") or scheme(path) == "pipe":
         return
-    if plain.endswith(".tar"):
-        raise NotSupportedError(
-            "archives that are compressed have no random access",
-            where=path,
-            fix="Decompress it: audio is compressed already",
-        )
     raise ConfigError(
-        "a shard is a .tar, a .jsonl, or a .jsonl that is compressed",
+        "a shard is a .tar or a .jsonl, compressed or not",
         where=path,
         fix="Rename the file, or take it away",
     )
@@ -163,6 +143,6 @@ def _check_suffix(path: str) -> None:
 
 def _doubles(paths: Sequence[str]) -> str:
     """Say which shard is there twice, compressed and not."""
-    both = set(paths) & {path.removesuffix(suffix) for path in paths for suffix in _COMPRESSED}
-    both -= {path for path in both if not any(path + suffix in paths for suffix in _COMPRESSED)}
+    both = set(paths) & {path.removesuffix(suffix) for path in paths for suffix in SUFFIXES}
+    both -= {path for path in both if not any(path + suffix in paths for suffix in SUFFIXES)}
     return f": {min(both)} is there compressed, too" if both else ""

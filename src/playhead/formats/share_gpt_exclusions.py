@@ -7,11 +7,10 @@ import json
 import re
 from bisect import bisect_left
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
-from playhead.paths import scheme
+from playhead.errors import ConfigError, SourceNotFoundError
+from playhead.storage.compression import open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,6 @@ _LINES, _DIGEST, _AUDIT = (
 )
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PIECE_BYTES = 4 << 20
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def excluded_lines(leaf: Leaf) -> list[int]:
@@ -94,8 +92,8 @@ def lines_of_manifests(
         If a number is behind the last line.
     SourceNotFoundError
         If a manifest does not exist.
-    NotSupportedError
-        If a manifest is compressed or not local: its lines are not counted.
+    DataError
+        If a manifest is compressed and cannot be read to its end.
     """
     if not lines:
         return [() for _ in manifests]
@@ -130,18 +128,14 @@ def _digest(leaf: Leaf, name: str) -> str | None:
 
 
 def _count_lines(path: str) -> int:
-    if scheme(path) or path.endswith(_COMPRESSED):
-        raise NotSupportedError(
-            f"the option {_LINES} counts the lines of local files that are not compressed",
-            where=path,
-            fix="Copy and decompress it",
-        )
     count, last = 0, b"\n"
     try:
-        with Path(path).open("rb") as file:
+        with open_whole(path) as file:
             while piece := file.read(_PIECE_BYTES):
                 count += piece.count(b"\n")
                 last = piece[-1:]
+    except SourceNotFoundError:
+        raise
     except FileNotFoundError:
         raise SourceNotFoundError("the manifest does not exist", where=path) from None
     return count + (last != b"\n")

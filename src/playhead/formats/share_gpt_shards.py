@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from playhead.blend.yaml_loader import parse_yaml
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ConfigError, PlayheadError, SourceNotFoundError
 from playhead.formats.conversation_archives import check_archives
 from playhead.paths import expand, scheme
+from playhead.storage import access
+from playhead.storage.folders import archives_under, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +33,8 @@ def shards_of(data_dir: str, leaf: str) -> list[str]:
     (`split_parts.train`, without what the patterns under `exclude` fit), else `wds-catalog.json`
     (`shards[].url`), whose path may be given too; a catalog of one's own may be called
     `NAME.wds-catalog.json`. Without any, it is all tars in the folder and in those below,
-    sorted by their paths. Listed paths are relative to the folder, and may be patterns.
+    sorted by their paths. Listed paths are relative to the folder, and may be patterns; URLs are
+    those of the folder itself.
 
     Raises
     ------
@@ -38,26 +42,28 @@ def shards_of(data_dir: str, leaf: str) -> list[str]:
         If there is no such folder, or nothing in it.
     ConfigError
         If a list cannot be read, leads out of the folder, or names a shard twice.
-    NotSupportedError
-        If the folder or a shard is not local.
+    StorageError
+        If the folder is on a store that cannot be asked.
     """
-    _check_local(data_dir)
-    root = Path(data_dir).expanduser()
-    if root.name.endswith(_CATALOG) and root.is_file():
-        return _listed(root, root.parent, _catalog(root), (), leaf)
-    if not root.is_dir():
+    root = data_dir if access.is_remote(data_dir) else str(Path(data_dir).expanduser())
+    if root.endswith(_CATALOG) and _is_file(root):
+        return _listed(root, posixpath.dirname(root), _catalog(root), (), leaf)
+    root = root.rstrip("/") or "/"
+    if not access.is_remote(root) and not is_folder(root):
         raise SourceNotFoundError("there is no such folder", where=data_dir, fix="Correct data_dir")
-    wids, split, catalog = root / "wids-meta.json", root / ".nv-meta/split.yaml", root / _CATALOG
-    if wids.is_file():
+    wids, split, catalog = (
+        posixpath.join(root, name) for name in ("wids-meta.json", ".nv-meta/split.yaml", _CATALOG)
+    )
+    if _is_file(wids):
         return _listed(wids, root, _urls(_json(wids).get("shardlist"), wids), (), leaf)
-    if split.is_file():
-        data = _mapping(parse_yaml(_bytes(split), str(split)), split)
+    if _is_file(split):
+        data = _mapping(parse_yaml(_bytes(split), split), split)
         train = _mapping(data.get("split_parts"), split).get("train")
         excluded = data.get("exclude") or []
         return _listed(split, root, _texts(train, split), _texts(excluded, split), leaf)
-    if catalog.is_file():
+    if _is_file(catalog):
         return _listed(catalog, root, _catalog(catalog), (), leaf)
-    shards = sorted(str(path) for path in root.rglob("*.tar") if path.is_file())
+    shards = archives_under(root)
     if not shards:
         raise SourceNotFoundError(
             "the folder holds no tars and no list of any",
@@ -67,78 +73,83 @@ def shards_of(data_dir: str, leaf: str) -> list[str]:
     return shards
 
 
-def _check_local(path: str) -> None:
-    if scheme(path):
-        raise NotSupportedError(
-            "shards that are not local are not supported yet", where=path, fix="Copy them to a disk"
-        )
+def _is_file(uri: str) -> bool:
+    if not access.is_remote(uri):
+        return Path(uri).is_file()
+    try:
+        access.stats([uri])
+    except SourceNotFoundError:
+        return False
+    return True
 
 
 def _listed(
-    file: Path, root: Path, specs: Iterable[str], excluded: Iterable[str], leaf: str
+    file: str, root: str, specs: Iterable[str], excluded: Iterable[str], leaf: str
 ) -> list[str]:
     patterns = [pattern for spec in excluded for pattern in expand(spec)]
     shards: dict[str, None] = {}
     for name in (name for spec in specs for name in expand(spec)):
         if any(fnmatchcase(name, pattern) for pattern in patterns):
             continue
-        _check_local(name)
-        if ".." in Path(name).parts:
-            raise ConfigError(f"the shard {name!r} is not in the folder", where=str(file), fix=_SAY)
-        path = str(root / name)
+        path = name if scheme(name) else posixpath.join(root, posixpath.normpath(name))
+        is_elsewhere = not path.startswith(f"{root}/") and access.is_remote(path + root)
+        if ".." in name.split("/") or is_elsewhere:
+            raise ConfigError(f"the shard {name!r} is not in the folder", where=file, fix=_SAY)
         if path in shards:
-            raise ConfigError(f"the shard {name!r} is listed twice", where=str(file), fix=_SAY)
+            raise ConfigError(f"the shard {name!r} is listed twice", where=file, fix=_SAY)
         shards[path] = None
     if not shards:
-        raise ConfigError("no shards are listed", where=str(file), fix=_SAY)
+        raise ConfigError("no shards are listed", where=file, fix=_SAY)
     check_archives(list(shards), leaf)
     return list(shards)
 
 
-def _catalog(file: Path) -> list[str]:
+def _catalog(file: str) -> list[str]:
     data = _json(file)
     if data.get("format") != _CATALOG_FORMAT or data.get("version") != 1:
         raise ConfigError(
             f"the catalog has the format {data.get('format')!r} and the version "
             f"{data.get('version')!r}",
-            where=str(file),
+            where=file,
             fix=f"Only {_CATALOG_FORMAT}, version 1, can be read: write it so, or take it away",
         )
     return _urls(data.get("shards"), file)
 
 
-def _bytes(file: Path) -> bytes:
+def _bytes(file: str) -> bytes:
     try:
-        return file.read_bytes()
+        return b"".join(access.stream(file))
+    except PlayheadError:
+        raise
     except OSError as error:
         raise ConfigError(
             f"the list of shards cannot be read: {error.strerror}",
-            where=str(file),
+            where=file,
             fix="Give the right to read it, or take it away",
         ) from None
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _json(file: str) -> dict[str, Any]:
     try:
         return _mapping(msgspec.json.decode(_bytes(file)), file)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(
-            f"the list of shards is not valid JSON: {error}", where=str(file), fix=_SAY
+            f"the list of shards is not valid JSON: {error}", where=file, fix=_SAY
         ) from None
 
 
-def _mapping(value: Any, file: Path) -> dict[str, Any]:
+def _mapping(value: Any, file: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError("the file is no list of shards", where=str(file), fix=_SAY)
+        raise ConfigError("the file is no list of shards", where=file, fix=_SAY)
     return value
 
 
-def _urls(value: Any, file: Path) -> list[str]:
+def _urls(value: Any, file: str) -> list[str]:
     items: list[Any] = value if isinstance(value, list) else []
     return _texts([item.get("url") if isinstance(item, dict) else None for item in items], file)
 
 
-def _texts(value: Any, file: Path) -> list[str]:
+def _texts(value: Any, file: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise ConfigError("a shard is listed without its path", where=str(file), fix=_SAY)
+        raise ConfigError("a shard is listed without its path", where=file, fix=_SAY)
     return value

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import os
-import zlib
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from playhead.errors import DataError, NotSupportedError
 from playhead.formats.base import BadRowError
 from playhead.formats.columns import MAX_SECONDS, rates, sample_counts
-from playhead.formats.headers import Header, read_header
+from playhead.formats.headers import Header, read_headers
 from playhead.formats.rows import CustomObject, decode_block, is_skipped, resolve_path
+from playhead.storage.compression import open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,8 +32,7 @@ __all__ = [
     "written",
 ]
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".lz4", ".zst")
-_THREADS = 8
+_PIECE_BYTES = 4 << 20
 # What the cut says by itself. NeMo's training code takes an `offset` off the supervisions' times,
 # which begin with the cut here.
 _NOT_CUSTOM = ("audio_filepath", "duration", "offset", "_skipme")
@@ -102,23 +96,17 @@ def manifest_lines(path: str) -> Iterator[tuple[int, bytes]]:
     DataError
         If a compressed manifest cannot be read to its end.
     NotSupportedError
-        If it is compressed by anything but gzip.
+        If it is compressed in a way that is not known.
     """
-    if path.endswith(_COMPRESSED) and not path.endswith(".gz"):
-        raise NotSupportedError(
-            "the manifest of a simulator can be compressed by gzip only",
-            where=path,
-            fix="Decompress it",
-        )
-    try:
-        with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
+    number, pending = 0, b""
+    with open_whole(path) as file:
+        while piece := file.read(_PIECE_BYTES):
+            *lines, pending = (pending + piece).split(b"\n")
+            for number, line in enumerate(lines, number + 1):  # noqa: B020 - it goes on from there
                 if content := line.strip():
                     yield number, content
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(
-            f"the file cannot be decompressed: {error}", where=path, fix="Write it again"
-        ) from None
+    if content := pending.strip():
+        yield number + 1, content
 
 
 def read_row(line: bytes) -> SimulatorRow:
@@ -156,9 +144,9 @@ class Headers:
     def read(self, names: Iterable[str]) -> None:
         """Read those that are new, several at a time."""
         new = [name for name in dict.fromkeys(names) if name not in self._known]
-        if new:
-            with ThreadPoolExecutor(_THREADS) as pool:
-                self._known.update(zip(new, pool.map(self._look, new), strict=True))
+        paths = [resolve_path(name, self._folder) for name in new]
+        for name, path, found in zip(new, paths, read_headers(paths), strict=True):
+            self._known[name] = _named(path, found)
 
     def of(self, name: str) -> Header:
         """Return what the header of a file says.
@@ -168,25 +156,24 @@ class Headers:
         BadRowError
             If it cannot be read.
         """
-        if name not in self._known:
-            self._known[name] = self._look(name)
+        self.read([name])
         found = self._known[name]
         if isinstance(found, BadRowError):
             raise found
         return found
 
-    def _look(self, name: str) -> Header | BadRowError:
-        path = resolve_path(name, self._folder)
-        try:
-            return read_header(path)
-        except BadRowError as error:
-            said = error.what.rpartition(": ")[2]
-            if not os.path.lexists(path):
-                said = "there is no such file"
-        return BadRowError(
-            f"the row has no sampling_rate, and the header of {path!r} cannot be read: {said}",
-            fix="Correct its audio_filepath, or add the sampling_rate to the row",
-        )
+
+def _named(path: str, found: Header | BadRowError) -> Header | BadRowError:
+    """Say of an error what it is for a simulator's row."""
+    if isinstance(found, Header):
+        return found
+    said = found.what.rpartition(": ")[2]
+    if said.endswith("does not exist"):
+        said = "there is no such file"
+    return BadRowError(
+        f"the row has no sampling_rate, and the header of {path!r} cannot be read: {said}",
+        fix="Correct its audio_filepath, or add the sampling_rate to the row",
+    )
 
 
 class _Recorded(NamedTuple):

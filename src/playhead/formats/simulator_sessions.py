@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from playhead.errors import StorageError
 from playhead.formats.base import BadRowError
 from playhead.formats.columns import MAX_SECONDS
 from playhead.formats.mixtures import Session, Utterance
 from playhead.formats.rows import decode_row, resolve_path
 from playhead.formats.simulator_rows import bare_cut, on_line, written
+from playhead.storage import access
 
 if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
@@ -108,9 +109,11 @@ def _supervisions(stretch: Stretch, name: str, recording: str) -> list[dict[str,
 
 def _read_seglst(path: str) -> list[_Said]:
     try:
-        return _DECODER.decode(Path(path).read_bytes())
+        return _DECODER.decode(b"".join(access.stream(path)))
+    except StorageError:
+        raise
     except OSError as error:
-        said = f"it cannot be opened: {error.strerror}"
+        said = f"it cannot be opened: {error.strerror or error}"
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         said = f"it is no list of entries with start_time, end_time, speaker and words: {error}"
     except ValueError as error:

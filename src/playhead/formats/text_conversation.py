@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +20,7 @@ from playhead.formats.txt_rows import (
     decode_text_rows,
     row_id,
 )
+from playhead.storage.folders import archives_under, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,9 +110,9 @@ class NemotronText:
 
 
 def _files(path: str) -> list[str]:
-    if not os.path.isdir(path):  # noqa: PTH112 - it may be a URL
+    if not is_folder(path):
         return [path]
-    tars = [str(found) for found in sorted(Path(path).rglob("*.tar")) if found.is_file()]
+    tars = archives_under(path)
     if not tars:
         raise SourceNotFoundError(
             "there are no tars in the folder", where=path, fix="Name a folder of tars, or a file"

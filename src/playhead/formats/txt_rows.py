@@ -12,6 +12,7 @@ import numpy as np
 from playhead.errors import ConfigError
 from playhead.formats.base import BadRowError, RowColumns
 from playhead.formats.rows import CustomField, decode_block, is_skipped
+from playhead.storage.compression import is_archive, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,8 +31,6 @@ __all__ = [
     "text_files",
     "utf8",
 ]
-
-_COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 
 
 class TextRow(msgspec.Struct, gc=False):
@@ -59,7 +58,7 @@ def text_files(leaf: Leaf, role: str = "text") -> tuple[str, ...]:
     """
     paths = leaf.paths[role]
     for path in paths:
-        if path.endswith(".tar"):
+        if is_archive(path):
             raise ConfigError(
                 f"the type `{leaf.type}` reads lines of text, and this is a tar",
                 where=f"leaf {leaf.name}, {path}",
@@ -206,6 +205,5 @@ def row_id(place: Place, own: object = None, *, digits: int = 1) -> str:
     if own:
         return str(own)
     name = os.path.basename(place.shard)  # noqa: PTH119 - a Path costs microseconds a sample
-    if name.endswith(_COMPRESSED):
-        name = name.rpartition(".")[0]
+    name = plain_name(name)
     return f"{name.rpartition('.')[0] or name}-{place.row:0{digits}d}"

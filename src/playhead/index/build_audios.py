@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from playhead.formats import BadRowError
 from playhead.formats.columns import microseconds
-from playhead.formats.headers import read_header
+from playhead.formats.headers import Encoded, read_headers
 from playhead.index.columns import Parts
-from playhead.storage import local
+from playhead.storage.base import ByteRange
+from playhead.storage.with_middle import with_middle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,13 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.formats import RowAudio
+    from playhead.formats.headers import Header
 
 __all__ = ["AUDIO_FIELD", "TurnPlaces", "Turns", "find_turns", "name_archives"]
 
 AUDIO_FIELD: Final = "audio"
 """The field that audio turns belong to."""
-
-_THREADS = 8
 
 
 class TurnPlaces(NamedTuple):
@@ -77,11 +78,11 @@ def find_turns(
     places = find(flat)
     duration = np.array([audio.duration_us for audio in flat], np.int64)
     unknown = np.flatnonzero(duration < 0).tolist()
-    if unknown:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            duration[unknown] = list(
-                pool.map(lambda turn: _measured(flat[turn], turn, places, paths), unknown)
-            )
+    with ExitStack() as stack:
+        path_of = lru_cache(None)(lambda file: stack.enter_context(with_middle(paths(file))))
+        sources = [_source(flat[turn], turn, places, path_of) for turn in unknown]
+        for turn, header in zip(unknown, read_headers(sources), strict=True):
+            duration[turn] = _left(flat[turn], header)
     sums = np.concatenate([[0], np.cumsum(duration)])
     ends = np.cumsum(count)
     parts = Parts(
@@ -123,14 +124,17 @@ def name_archives(turns: Sequence[RowAudio], first_shard: int) -> TurnPlaces:
     return TurnPlaces(np.array(file, np.int32), nowhere, nowhere)
 
 
-def _measured(audio: RowAudio, turn: int, places: TurnPlaces, paths: Callable[[int], str]) -> int:
-    """Microseconds from where a turn begins to the end of its file."""
+def _source(audio: RowAudio, turn: int, places: TurnPlaces, paths: Callable[[int], str]) -> Encoded:
     file = int(places.file[turn])
     if file < 0:
-        header = read_header(audio.path or "")
-    else:
-        offset, size = int(places.offset[turn]), int(places.size[turn])
-        header = read_header(local.read_ranges(paths(file), [offset], [size])[0])
+        return audio.path or ""
+    return ByteRange(paths(file), int(places.offset[turn]), int(places.size[turn]))
+
+
+def _left(audio: RowAudio, header: Header | BadRowError) -> int:
+    """Microseconds from where a turn begins to the end of its file."""
+    if isinstance(header, BadRowError):
+        raise header
     left = header.frames - int(np.floor(audio.start * header.rate + 0.5))
     if left < 0:
         raise BadRowError(

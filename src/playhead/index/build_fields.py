@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -13,7 +12,8 @@ from playhead.formats import BadRowError
 from playhead.index.columns import Parts
 from playhead.index.source import read_lines
 from playhead.index.tarhop import Archive
-from playhead.storage.compression import is_compressed
+from playhead.paths import scheme
+from playhead.storage.compression import is_archive, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -217,14 +217,15 @@ class _FieldFile:
 
 
 def _records(shard: FieldShard) -> Iterator[_Record]:
-    suffix = os.path.splitext(_plain(shard.path))[1]  # noqa: PTH122 - it may be a URL
-    if suffix == ".tar":
+    if is_archive(shard.path):
         return _of_tar(shard.path)
-    return _of_lines(shard.path) if suffix in _JSON_LINES else _of_text(shard.path)
+    return _of_lines(shard.path) if _is_json(shard.path) else _of_text(shard.path)
 
 
-def _plain(path: str) -> str:
-    return path.rpartition(".")[0] if is_compressed(path) else path
+def _is_json(path: str) -> bool:
+    # What a command writes is what it names, as far as anybody can tell.
+    is_named = scheme(path) == "pipe" and ".jsonl" in path
+    return is_named or plain_name(path).endswith(_JSON_LINES)
 
 
 def _of_tar(path: str) -> Iterator[_Record]:

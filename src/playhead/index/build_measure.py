@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from playhead.formats import BadRowError
 from playhead.formats.columns import microseconds
-from playhead.formats.headers import read_header
+from playhead.formats.headers import Header, read_headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from playhead.formats import Unmeasured
 
 __all__ = ["Lengths", "measure"]
-
-_THREADS = 8
 
 
 class Lengths(NamedTuple):
@@ -42,8 +39,11 @@ def measure(rows: Sequence[Unmeasured]) -> Lengths:
     BadRowError
         If a file cannot be read, does not say its length, or ends before the sample starts.
     """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        headers = list(pool.map(read_header, [row.path for row in rows]))
+    headers: list[Header] = []
+    for found in read_headers([row.path for row in rows]):
+        if isinstance(found, BadRowError):
+            raise found
+        headers.append(found)
     rate = np.array([header.rate for header in headers], np.int64)
     start = np.floor(np.array([row.start for row in rows]) * rate + 0.5).astype(np.int64)
     samples = np.array([header.frames for header in headers], np.int64) - start

@@ -25,7 +25,9 @@ from playhead.index.build_rows import (
     typed,
 )
 from playhead.index.tarhop import Archive
-from playhead.storage import local
+from playhead.storage import access
+from playhead.storage.compression import is_archive
+from playhead.storage.with_middle import with_middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,13 +44,15 @@ _BLANK = bytes.maketrans(b"\r\n", b"  ")
 class _Members(NamedTuple):
     """An archive and some of its samples."""
 
+    path: str
+    """Where its bytes are read: the archive, or a copy that is not compressed."""
     members: list[Member]
     samples: list[Sample]
 
 
 def lies_in_members(reader: Any, pair: SourcePair) -> bool:
     """Whether the rows of a source are members of an archive."""
-    return getattr(reader, "rows_are_members", False) and pair.manifest.endswith(".tar")
+    return getattr(reader, "rows_are_members", False) and is_archive(pair.manifest)
 
 
 def scan_members(task: ScanTask, reader: Any) -> Iterator[Rows]:
@@ -61,7 +65,11 @@ def scan_members(task: ScanTask, reader: Any) -> Iterator[Rows]:
     ArchiveError
         If the archive is damaged.
     """
-    path = task.pair.manifest
+    with with_middle(task.pair.manifest) as path:
+        yield from _scan_archive(task, reader, path)
+
+
+def _scan_archive(task: ScanTask, reader: Any, path: str) -> Iterator[Rows]:
     members = list(Archive(path).hop())
     unused = len(members)
     samples = iter(reader.samples(task.leaf, [member.name for member in members]))
@@ -69,12 +77,12 @@ def scan_members(task: ScanTask, reader: Any) -> Iterator[Rows]:
         try:
             some = list(islice(samples, _SAMPLES))
         except BadRowError as error:
-            where = f"leaf {task.leaf.name}, {path}"
+            where = f"leaf {task.leaf.name}, {task.pair.manifest}"
             raise ManifestError(error.what, where=where, fix=error.fix) from None
         if not some:
             break
         unused -= sum(1 + len(sample.audio) for sample in some)
-        yield from _read_halves(task, reader, _Members(members, some))
+        yield from _read_halves(task, reader, _Members(path, members, some))
     if unused > 0:
         task.dropped[NO_ROW] += unused
 
@@ -101,9 +109,9 @@ def _read_halves(task: ScanTask, reader: Any, some: _Members) -> Iterator[Rows]:
 
 
 def _read(task: ScanTask, reader: Any, some: _Members) -> Rows:
-    path, owners = task.pair.manifest, [some.members[sample.row] for sample in some.samples]
-    data = local.read_ranges(
-        path, [member.payload for member in owners], [member.size for member in owners]
+    owners = [some.members[sample.row] for sample in some.samples]
+    data = access.read_ranges(
+        some.path, [member.payload for member in owners], [member.size for member in owners]
     )
     rows = columns_of(reader, task, b"\n".join(map(_on_one_line, data)))
     if rows.num_rows != len(owners) or any(not row.strip() for row in data):
@@ -125,7 +133,7 @@ def _read(task: ScanTask, reader: Any, some: _Members) -> Rows:
                 np.array([member.payload for member in bound], np.int64),
                 np.array([member.size for member in bound], np.int64),
             ),
-            lambda _: path,
+            lambda _: some.path,
         )
         columns["audio_offset"], columns["audio_size"] = extent(parts)
     task.dropped.update(rows.dropped)

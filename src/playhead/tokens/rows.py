@@ -10,7 +10,7 @@ import numpy as np
 
 from playhead.errors import StaleIndexError
 from playhead.formats import Nemo, Part, Place, TableFormat, format_of, get_format, time_turns
-from playhead.storage import local
+from playhead.storage import access
 from playhead.tokens.extra import extra_lines
 
 if TYPE_CHECKING:
@@ -146,8 +146,8 @@ def _rows_of_file(leaf: Leaf, pack: LeafPack, start: int, stop: int) -> RowBlock
     ends = offsets + sizes
     begin, end = int(offsets.min()), int(ends.max())
     if end - begin > int(sizes.sum()) + len(sizes) + _SPARE:
-        return RowBlock(local.read_ranges(path, offsets, sizes))
-    (block,) = local.read_ranges(path, [begin], [end - begin])
+        return RowBlock(access.read_ranges(path, offsets, sizes))
+    (block,) = access.read_ranges(path, [begin], [end - begin])
     if bool((offsets[1:] == ends[:-1] + 1).all()):
         rows = block.split(b"\n")
         # What lies between rows has no checksum.
@@ -193,7 +193,7 @@ def _parts(pack: LeafPack, start: int, stop: int) -> dict[int, list[Part]]:
         if path.endswith(".tar") or not len(mine):
             continue
         is_wanted[mine] = True
-        lines = local.read_ranges(path, parts.offset[mine], parts.size[mine])
+        lines = access.read_ranges(path, parts.offset[mine], parts.size[mine])
         for place, line in zip(mine.tolist(), lines, strict=True):
             data[place] = line
     offsets = parts.offset.tolist()
