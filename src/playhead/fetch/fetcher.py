@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from playhead.errors import ConfigError
+from playhead.fetch.access_mode import AccessMode
 from playhead.fetch.bad import Holes, chosen, is_about_audio, without
 from playhead.fetch.info import BatchInfo
 from playhead.fetch.preparer import Preparer
@@ -93,6 +94,8 @@ class FetchSpec:
     """Leave samples out whose audio cannot be used, rather than fail."""
     cache: CacheSettings = field(default_factory=CacheSettings)
     """Where shards are kept that are read from whole copies."""
+    access: AccessMode = AccessMode.RANGES
+    """How members of archives on AIStore are fetched."""
     formats: tuple[type, ...] = ()
     """Classes of input types that users registered: where they arrive, they are registered too."""
 

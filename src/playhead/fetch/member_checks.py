@@ -16,7 +16,7 @@ from playhead.storage.tarheader import (
 if TYPE_CHECKING:
     from playhead.storage.tarheader import Header
 
-__all__ = ["NAME_BYTES", "REINDEX", "check_name", "checked_header", "whole_name"]
+__all__ = ["NAME_BYTES", "REINDEX", "checked_header", "checked_name", "whole_name"]
 
 REINDEX: Final = "Run `playhead index` again; if the file should not have changed, restore it"
 """What to do about a file that is not the one that was indexed."""
@@ -59,26 +59,27 @@ def checked_header(block: bytes, tar: str, offset: int, size: int) -> Header:
     )
 
 
-def check_name(wanted: str, tar: str, header: Header, offset: int) -> None:
-    """Compare a member's name with the row's, as far as its header holds it.
+def checked_name(block: bytes, tar: str, offset: int, size: int, wanted: str | None) -> str:
+    """Return a member's name as its header has it, compared with the row's as far as that goes.
 
     Parameters
     ----------
+    block, tar, offset, size
+        As for `checked_header`.
     wanted
-        The name that the row gives.
-    tar, header, offset
-        The archive, the member's header, and where its payload begins.
+        The name that the row gives, if it gives one.
 
     Raises
     ------
     StaleIndexError
-        If it is another name.
+        If it is another member.
     """
+    header = checked_header(block, tar, offset, size)
     found = to_text(header.name)
-    if found.removeprefix("./") == wanted.removeprefix("./"):
-        return
+    if not wanted or found.removeprefix("./") == wanted.removeprefix("./"):
+        return found
     if len(header.name) >= _SHORT_NAME or not wanted.isascii():
-        return
+        return found
     raise StaleIndexError(
         f"the row's audio is {wanted!r} and the archive has {found!r} there",
         where=f"{tar}, byte {offset - BLOCK}",

@@ -58,7 +58,7 @@ class Preparer:
         self.with_audio = reads_audio and not spec.metadata_only
         self._timings = timings
         self._takes_examples = takes_examples
-        self._reader = Reader(spec.leaves, spec.packs, timings, spec.cache)
+        self._reader = Reader(spec.leaves, spec.packs, timings, spec.cache, spec.access)
         self._augmenter = (
             Augmenter(spec.augmentation, spec.noise, spec.sample_rate)
             if spec.augmentation is not None and self.with_audio

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from playhead.errors import StaleIndexError
+from playhead.fetch.access_mode import AccessMode
 from playhead.fetch.example_of import example_of, finish
 from playhead.fetch.joined import join_examples
 from playhead.fetch.kept import Kept, is_kept
+from playhead.fetch.leaf_rows import LeafRows
 from playhead.fetch.member_checks import (
     NAME_BYTES,
     REINDEX,
-    check_name,
     checked_header,
+    checked_name,
     whole_name,
 )
+from playhead.fetch.members_by_name import MembersByName
 from playhead.fetch.parts import gathered, part_requests
 from playhead.fetch.ranges import Ranges
 from playhead.formats import (
@@ -35,7 +38,7 @@ from playhead.index.member_offsets import demand_member_offsets
 from playhead.storage import access
 from playhead.storage.compression import is_archive
 from playhead.storage.shard_cache import CacheSettings
-from playhead.storage.tarheader import BLOCK, to_text
+from playhead.storage.tarheader import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,19 +55,6 @@ if TYPE_CHECKING:
 __all__ = ["Reader"]
 
 
-class _Rows(NamedTuple):
-    """The rows of one leaf in a batch; arrays have shape (K,)."""
-
-    leaf: Leaf
-    pack: LeafPack
-    at: NDArray[np.int64]
-    """The place of each among all rows of the batch."""
-    rows: NDArray[np.int64]
-    """Which they are."""
-    by_shard: bool
-    """Whether any is of a pass that goes from shard to shard."""
-
-
 class _Found(NamedTuple):
     """What was read, by the place of its row."""
 
@@ -72,6 +62,8 @@ class _Found(NamedTuple):
     header: list[bytes | None]
     audio: list[bytes | None]
     parts: dict[int, list[Part]]
+    names: dict[int, str]
+    """Of members that were fetched by name."""
 
 
 class Reader:
@@ -87,6 +79,8 @@ class Reader:
         Where reads are counted.
     cache
         Where whole shards are kept; in the user's cache if None.
+    access_mode
+        How members of archives on AIStore are fetched.
     """
 
     def __init__(
@@ -95,6 +89,7 @@ class Reader:
         packs: Sequence[PackRef],
         timings: Timings,
         cache: CacheSettings | None = None,
+        access_mode: AccessMode = AccessMode.RANGES,
     ) -> None:
         self._leaves = leaves
         self._refs = packs
@@ -104,6 +99,7 @@ class Reader:
         self._fresh: set[str] = set()
         self._timings = timings
         self._kept = Kept(cache or CacheSettings())
+        self._access = access_mode
 
     def read(self, micro_batch: MicroBatch, *, with_audio: bool) -> list[Example]:
         """Read the samples of a micro-batch, in its order.
@@ -131,7 +127,7 @@ class Reader:
         if with_audio:
             demand_member_offsets([group.pack for group in groups])
         size = int(first[-1])
-        ranges = Ranges(self._kept)
+        ranges, named = Ranges(self._kept), MembersByName(self._access)
         wanted: list[PartRequest] = []
         tables: dict[int, TableRow] = {}
         for group in groups:
@@ -141,14 +137,16 @@ class Reader:
                 continue
             self._ask_for_rows(ranges, group, reader, size)
             if with_audio:
-                self._ask_for_members(ranges, group, size)
-            wanted += self._ask_for_parts(ranges, group, 3 * size + len(wanted), with_audio)
+                self._ask_for_members(ranges, named, group, size)
+            wanted += self._ask_for_parts(ranges, named, group, 3 * size + len(wanted), with_audio)
         data = ranges.read(3 * size + len(wanted), self._timings)
+        named.read(data, self._timings)
         found = _Found(
             data[:size],
             data[size : 2 * size],
             data[2 * size : 3 * size],
             gathered(wanted, data[3 * size :]),
+            named.names,
         )
         for place, loaded in tables.items():
             found.row[place], found.audio[place] = loaded
@@ -168,7 +166,7 @@ class Reader:
             for rows, leaf in zip(samples, micro_batch.leaf.tolist(), strict=True)
         ]
 
-    def _grouped(self, micro_batch: MicroBatch) -> tuple[list[_Rows], NDArray[np.int64]]:
+    def _grouped(self, micro_batch: MicroBatch) -> tuple[list[LeafRows], NDArray[np.int64]]:
         """The rows of a batch by leaf, and the place of each sample's first row among all."""
         leaves = np.unique(micro_batch.leaf).tolist()
         count = np.ones(len(micro_batch.row), np.int64)
@@ -179,7 +177,7 @@ class Reader:
                 samples = micro_batch.row[mine]
                 count[mine] = starts[samples + 1] - starts[samples]
         first = np.concatenate([[0], np.cumsum(count)])
-        groups: list[_Rows] = []
+        groups: list[LeafRows] = []
         for number in leaves:
             mine = np.flatnonzero(micro_batch.leaf == number)
             rows, at = micro_batch.row[mine], first[mine]
@@ -189,7 +187,7 @@ class Reader:
                 rows = np.repeat(starts[rows], count[mine]) + within
                 at = np.repeat(at, count[mine]) + within
             by_shard = micro_batch.by_shard is not None and bool(micro_batch.by_shard[mine].any())
-            groups.append(_Rows(self._leaves[number], self.pack(number), at, rows, by_shard))
+            groups.append(LeafRows(self._leaves[number], self.pack(number), at, rows, by_shard))
         return groups, first
 
     def pack(self, number: int) -> LeafPack:
@@ -210,7 +208,7 @@ class Reader:
         return starts
 
     def _load(
-        self, group: _Rows, reader: TableFormat, tables: dict[int, TableRow], *, with_audio: bool
+        self, group: LeafRows, reader: TableFormat, tables: dict[int, TableRow], *, with_audio: bool
     ) -> None:
         pack = group.pack
         shards = pack.shard[group.rows]
@@ -223,7 +221,7 @@ class Reader:
                 rows = reader.load(group.leaf, path, places, with_audio=with_audio)
             tables.update(zip(group.at[mine].tolist(), rows, strict=True))
 
-    def _ask_for_rows(self, ranges: Ranges, group: _Rows, reader: Any, size: int) -> None:
+    def _ask_for_rows(self, ranges: Ranges, group: LeafRows, reader: Any, size: int) -> None:
         pack, rows = group.pack, group.rows
         if getattr(reader, "rows_are_members", False):
             self._ask_for_names(ranges, group, size)
@@ -232,7 +230,7 @@ class Reader:
             sizes = pack.row_size[rows].astype(np.int64)
             ranges.add(files, pack.row_offset[rows], sizes, group.at)
 
-    def _ask_for_names(self, ranges: Ranges, group: _Rows, size: int) -> None:
+    def _ask_for_names(self, ranges: Ranges, group: LeafRows, size: int) -> None:
         """Ask for the headers of rows that are members: samples may be called as they are."""
         pack, uris = group.pack, group.pack.shards.uris
         shards = pack.shard[group.rows]
@@ -243,12 +241,15 @@ class Reader:
             sizes = np.minimum(pack.row_offset[rows], NAME_BYTES)
             ranges.add(files, pack.row_offset[rows] - sizes, sizes, group.at[mine] + size)
 
-    def _ask_for_members(self, ranges: Ranges, group: _Rows, size: int) -> None:
+    def _ask_for_members(
+        self, ranges: Ranges, named: MembersByName, group: LeafRows, size: int
+    ) -> None:
         pack = group.pack
-        tarred = np.flatnonzero(pack.tar[group.rows] >= 0)
-        if len(tarred) == 0:
-            return
+        tarred = pack.tar[group.rows] >= 0
+        tarred &= ~named.take_members(group, 2 * size)
         rows, at = group.rows[tarred], group.at[tarred]
+        if len(rows) == 0:
+            return
         files = self._files(ranges, group, pack.tar[rows])
         # A member's header lies right before it: looking at it costs no request of its own.
         header = pack.audio_offset[rows] - BLOCK
@@ -256,10 +257,11 @@ class Reader:
         ranges.add(files, pack.audio_offset[rows], pack.audio_size[rows], at + 2 * size)
 
     def _ask_for_parts(
-        self, ranges: Ranges, group: _Rows, first: int, with_audio: bool
+        self, ranges: Ranges, named: MembersByName, group: LeafRows, first: int, with_audio: bool
     ) -> list[PartRequest]:
         """Ask for what belongs to the rows and lies elsewhere."""
         asked = part_requests(group.leaf, group.pack, group.rows, group.at, with_audio=with_audio)
+        asked = named.take_turns(group, first, asked)
         at = np.array([number for number, one in enumerate(asked) if one.file >= 0], np.int64)
         if len(at):
             read = [asked[number] for number in at]
@@ -269,7 +271,9 @@ class Reader:
             ranges.add(files, offset, size, first + at)
         return asked
 
-    def _files(self, ranges: Ranges, group: _Rows, shards: NDArray[np.int32]) -> NDArray[np.int64]:
+    def _files(
+        self, ranges: Ranges, group: LeafRows, shards: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
         """Numbers of the files of shards, each compared with the index when it is new."""
         table = group.pack.shards
         distinct, inverse = np.unique(shards, return_inverse=True)
@@ -296,7 +300,7 @@ class Reader:
         self._fresh.add(path)
 
     def _make(
-        self, group: _Rows, found: _Found, examples: list[Example | None], *, with_audio: bool
+        self, group: LeafRows, found: _Found, examples: list[Example | None], *, with_audio: bool
     ) -> None:
         leaf, pack, rows = group.leaf, group.pack, group.rows
         reader: Any = _first_reader(leaf)
@@ -331,14 +335,12 @@ class Reader:
                     "the row is not the one that was indexed", where=str(place), fix=REINDEX
                 )
             if tar >= 0 and with_audio:
-                header = checked_header(found.header[at] or b"", uris[tar], offset, payload_size)
-                wanted = member_of(content) if member_of is not None else None
-                if wanted:
-                    check_name(wanted, uris[tar], header, offset)
+                name = found.names.get(at)
+                if name is None:
+                    block, wanted = found.header[at] or b"", member_of and member_of(content)
+                    name = checked_name(block, uris[tar], offset, payload_size, wanted)
                 parts = [Part("audio", found.audio[at] or b"", uris[tar], offset)]
-                place = replace(
-                    place, member=f"{uris[tar]}/{to_text(header.name)}", member_byte=offset
-                )
+                place = replace(place, member=f"{uris[tar]}/{name}", member_byte=offset or None)
             elif is_table and (audio := found.audio[at]) is not None:
                 parts = [Part("audio", audio, uris[shard], row_offset)]
             elif in_members and is_archive(place.shard):
@@ -354,7 +356,7 @@ class Reader:
             examples[at] = example
 
     def _add_lines(
-        self, group: _Rows, examples: list[Example | None], keys: NDArray[np.uint64]
+        self, group: LeafRows, examples: list[Example | None], keys: NDArray[np.uint64]
     ) -> None:
         lines = self._lines.get(group.leaf.key)
         if lines is None:

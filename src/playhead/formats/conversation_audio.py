@@ -161,7 +161,7 @@ def _place(place: Place, spoken: Spoken, part: Part | None) -> Place:
     if not is_archive(part.path):
         return replace(place, member=part.path or spoken.path or spoken.name, member_byte=None)
     member = part.path if spoken.name is None else f"{part.path}/{spoken.name}"
-    return replace(place, member=member, member_byte=part.offset)
+    return replace(place, member=member, member_byte=part.offset or None)
 
 
 def _audio(spoken: Spoken, part: Part | None) -> Audio | None:

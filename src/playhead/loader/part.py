@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import ConfigError
 from playhead.fetch import FetchSpec
+from playhead.fetch.access_mode import access_mode
 from playhead.fetch.augment import Augmentation
 from playhead.fetch.augment.noise import open_noise
 from playhead.formats import get_format
@@ -122,6 +123,7 @@ def open_part(
         metadata_only=options.metadata_only,
         fault_tolerant=bool(options.fault_tolerant_audio_loading),
         cache=cache_settings_of(options),
+        access=access_mode(),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
     planning = _planning(blend, packs, asked, world_size)
