@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,24 +11,20 @@ from playhead.datasets import Ids
 from playhead.errors import ConfigError
 from playhead.index.pack import open_pack
 from playhead.index.sidecars import Sidecar, build_sidecar
+from support.command import run_command
 from support.corpus import nemo_corpus, tarred_corpus, write_jsonl
+from support.talk_base import tokenizer_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.command import Ran
+
 OPTIONS = {"batch_duration": 5, "sample_rate": 16000, "seed": 1, "indexed": True}
 
 
-def run(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "playhead", "pack", *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PLAYHEAD_CACHE": str(cwd / "cache"), "COLUMNS": "200", **environment},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def run(*arguments: object, cwd: Path, command: str = "pack") -> Ran:
+    return run_command(command, *arguments, cwd=cwd)
 
 
 def write_config(path: Path, *entries: dict[str, object], **options: object) -> Path:
@@ -185,3 +179,39 @@ def test_wrong_input_is_said_in_one_line(tmp_path: Path, config, output, code, s
     assert last.startswith("playhead: ")
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.idxpack"))
+
+
+def test_moved_data_take_their_old_pack_along_with_counts_of_tokens(tmp_path: Path, blend):
+    config = write_config(tmp_path / "c.yaml", *blend)
+    assert run("-o", "old.idxpack", config, cwd=tmp_path).returncode == 0
+    named = write_config(tmp_path / "named.yaml", *blend, index_pack=str(tmp_path / "old.idxpack"))
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_bytes(tokenizer_json())
+    counted = run(named, "--tokenizer", tokenizer, cwd=tmp_path, command="index")
+    assert counted.returncode == 0, counted.stderr
+    assert len(list(tmp_path.glob("old.idxpack.tokens-*.arrow"))) == 2
+
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("plain", "tarred"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    text = config.read_text().replace(f"{tmp_path}/", f"{tmp_path}/elsewhere/")
+    config.write_text(text)
+    new = tmp_path / "new.idxpack"
+    done = run("-o", new, config, "--rebind", "old.idxpack", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 files with counts of tokens were copied along." in done.stderr
+    assert [one["rows"] for one in json.loads(done.stdout)["inputs"]] == [6, 4]
+    named.write_text(json.dumps({**json.loads(text), "index_pack": str(new)}))
+    again = run(named, "--tokenizer", tokenizer, "--json", cwd=tmp_path, command="index")
+    assert [one["status"] for one in json.loads(again.stdout)["tokens"]] == ["fresh"] * 2
+
+    wrong = run("-o", new, config, "--rebind", "gone", "--overwrite", cwd=tmp_path)
+    assert (wrong.returncode, "no such pack (gone)" in wrong.stderr) == (2, True)
+    with (tmp_path / "elsewhere/plain/manifest.json").open("a") as file:
+        file.write("\n")
+    (tmp_path / "elsewhere/plain/manifest.json.idx").unlink()
+    other = run("-o", "b.idxpack", config, "--rebind", "old.idxpack", cwd=tmp_path)
+    assert other.returncode == 1
+    assert "not the data of the pack" in other.stderr.splitlines()[-1]
+    both = run("-o", new, config, "--rebind", "old.idxpack", "--embed-rows", cwd=tmp_path)
+    assert both.returncode == 2

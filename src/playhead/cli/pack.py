@@ -12,9 +12,13 @@ from playhead.cli.configs import discover_configs, import_all, read_named
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.pack_report import print_summary, say_inputs, say_written
 from playhead.cli.progress import say, shares
+from playhead.errors import SourceNotFoundError
 
 if TYPE_CHECKING:
+    from playhead.index.build_pace import Progress
+    from playhead.index.build_target import Target
     from playhead.index.found import Discovery
+    from playhead.index.pack import Pack
     from playhead.index.sentinels import SidecarSize
 
 __all__ = ["pack"]
@@ -47,6 +51,13 @@ def pack(
     embed_rows: Annotated[
         bool, typer.Option("--embed-rows", help="Put the manifests' rows into the pack.")
     ] = False,
+    rebind: Annotated[
+        str | None,
+        typer.Option(
+            help="Take over this pack of the same data, which have moved: they are not read again.",
+            metavar="OLD",
+        ),
+    ] = None,
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
     ] = False,
@@ -77,6 +88,8 @@ def pack(
     )
     from playhead.index.build_pack import PackSettings  # noqa: PLC0415
 
+    if rebind is not None and (native_tar_paths_only or embed_rows or skip_bad_rows):
+        raise typer.BadParameter("--rebind takes a pack as it is: leave out what shapes a new one")
     import_all(imports or ())
     check_output(output, overwrite=overwrite or dry_run)
     found = discover_configs(
@@ -96,19 +109,51 @@ def pack(
     if dry_run:
         say_inputs(target, sizes)
     elif not failures:
-        settings = PackSettings(
-            embed_rows=embed_rows,
-            skip_bad_rows=skip_bad_rows,
-            has_offsets=not native_tar_paths_only,
-        )
         with shares("packed") as told:
-            made = build_blend_pack(
-                target, settings, overwrite=overwrite, workers=max(1, workers), progress=told
-            )
+            if rebind is not None:
+                made = _rebound(target, rebind, overwrite=overwrite, told=told)
+            else:
+                made = build_blend_pack(
+                    target,
+                    PackSettings(
+                        embed_rows=embed_rows,
+                        skip_bad_rows=skip_bad_rows,
+                        has_offsets=not native_tar_paths_only,
+                    ),
+                    overwrite=overwrite,
+                    workers=max(1, workers),
+                    progress=told,
+                )
         say_written(made, config)
     if as_json:
         print_summary(target, made, failures=list(map(str, failures)), sizes=sizes)
     raise typer.Exit(1 if failures else 0)
+
+
+def _rebound(target: Target, old: str, *, overwrite: bool, told: Progress) -> Pack:
+    from playhead.index.pack import open_pack  # noqa: PLC0415  (loads pyarrow)
+    from playhead.index.rebind import rebind_pack  # noqa: PLC0415
+    from playhead.paths import exists  # noqa: PLC0415
+    from playhead.tokens.carried import Carried, carry_columns  # noqa: PLC0415
+
+    if not exists(old):
+        raise SourceNotFoundError("there is no such pack", where=old, fix="Correct --rebind")
+    before = open_pack(old)
+    after = rebind_pack(target, old, overwrite=overwrite, progress=told)
+    leaves = {member.source: member.leaf for member in target.members}
+    carried = carry_columns(
+        [
+            Carried(
+                leaves[now.source],
+                before.leaf(was.key, was.source),
+                after.leaf(now.key, now.source),
+            )
+            for was, now in zip(before.leaves, after.leaves, strict=True)
+        ]
+    )
+    if carried:
+        say(f"{carried:,} files with counts of tokens were copied along.")
+    return after
 
 
 def _sizes(found: Discovery) -> dict[str, SidecarSize]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from playhead.index.pool import Workers
 
 __all__ = ["blend_target", "build_blend_pack", "check_output"]
+
+# About what starting a process takes.
+_SECONDS_A_WORKER = 0.5
 
 _log = logging.getLogger("playhead")
 
@@ -141,9 +145,16 @@ def build_blend_pack(
         plan = plan_pack(target, _usable(target.path), settings)
         pace.add(sum(plan.costs))
         stored = [stored_scans(plan)]
-        for _, error in scan_plans([plan], workers, write, _log.warning, stored):
+        for _, error in scan_plans([plan], _worth(workers, plan), write, _log.warning, stored):
             _raise(error)
     return open_pack(target.path)
+
+
+def _worth(workers: Workers, plan: PackPlan) -> Workers:
+    """So many processes as the work is worth: starting one takes time too."""
+    if not isinstance(workers, int):
+        return workers
+    return min(workers, math.ceil(sum(plan.costs) / _SECONDS_A_WORKER)) or 1
 
 
 def _raise(error: PlayheadError | None) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "exclusions_path",
     "find_exclusions",
     "match_rows",
+    "moved_exclusions",
     "newest_exclusion",
     "now_ms",
 ]
@@ -224,6 +225,24 @@ def add_exclusions(
         if new:
             _write(exclusions_path(pack), old + new)
     return len(new)
+
+
+def moved_exclusions(old: LeafPack, new: LeafPack) -> list[Exclusion]:
+    """Return what is left out of a leaf, as it is called where its data lie now.
+
+    Parameters
+    ----------
+    old
+        The leaf where the data were.
+    new
+        The same rows where they are now.
+    """
+    now = dict(zip(old.shards.uris, new.shards.uris, strict=True))
+    return [
+        one._replace(source=new.entry.source, shard=now[one.shard])
+        for one in _read(old.path).get(old.entry.source, [])
+        if one.shard in now
+    ]
 
 
 def now_ms() -> int:

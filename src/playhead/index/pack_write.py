@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["write_pack"]
+__all__ = ["rewrite_pack", "write_pack"]
 
 _PIECE_BYTES = 4 << 20
 
@@ -79,6 +79,32 @@ def write_pack(
             names.append("parts")
         batch = pa.record_batch(arrays, names=names).replace_schema_metadata(metadata)
         with pa.ipc.new_file(pa.PythonFile(sink, "w"), batch.schema) as out:
+            out.write_batch(batch)
+
+
+def rewrite_pack(
+    path: Path, old: str, leaves: Sequence[LeafEntry], shards: Sequence[ShardTable]
+) -> None:
+    """Write a pack again with other leaves and files and the same rows.
+
+    Parameters
+    ----------
+    path
+        The file, replaced in one step.
+    old
+        The pack whose rows are taken.
+    leaves, shards
+        What it says of them now.
+    """
+    with pa.memory_map(old) as mapped:
+        batch = pa.ipc.open_file(mapped).get_batch(0)
+        said = {
+            **(batch.schema.metadata or {}),
+            LEAVES_KEY: encode_leaves(leaves),
+            SHARDS_KEY: encode_shards(shards),
+        }
+        batch = batch.replace_schema_metadata(said)
+        with atomic_write(path) as file, pa.ipc.new_file(file, batch.schema) as out:
             out.write_batch(batch)
 
 
