@@ -40,9 +40,15 @@ def _commands(  # pyright: ignore[reportUnusedFunction]  (typer calls it)
 
 def main() -> None:
     """Run the command line: exit 0, 2 for bad input, 1 for work that failed."""
-    from playhead.cli import check, demo, index, pack  # noqa: PLC0415  (they register their commands on `app`)
+    from playhead.cli import (  # noqa: PLC0415  (they register their commands on `app`)
+        check,
+        demo,
+        index,
+        pack,
+        prefetch,
+    )
 
-    del check, demo, index, pack
+    del check, demo, index, pack, prefetch
     try:
         app()
     except PlayheadError as error:

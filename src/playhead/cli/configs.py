@@ -74,7 +74,7 @@ def discover_configs(
         for name, root in sections(config, section, data_blend_dir)
     )
     for problem in found.problems:
-        raise problem.error
+        raise ConfigError(f"{problem.path} is named, and cannot be used: {problem.error}")
     if not found.blends:
         raise ConfigError(
             "nothing here names data", where=", ".join(configs), fix="Add entries with data"

@@ -71,10 +71,13 @@ class Heartbeat:
     ----------
     total
         Number of items.
+    doing
+        What is done with them.
     """
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, doing: str = "built") -> None:
         self.total = total
+        self._doing = doing
         self.done = 0
         self.failures = 0
         self._every = max(1, min(5000, total // 20))
@@ -87,7 +90,7 @@ class Heartbeat:
             from rich.progress import Progress  # noqa: PLC0415
 
             self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("indexing", total=self.total)
+            self._task = self._bar.add_task(self._doing, total=self.total)
             self._bar.start()
         return self
 
@@ -122,4 +125,4 @@ class Heartbeat:
 
     def _beat(self) -> None:
         share = 100 * self.done / self.total
-        say(f"  built {self.done}/{self.total} ({share:.1f}%)  failures={self.failures}")
+        say(f"  {self._doing} {self.done}/{self.total} ({share:.1f}%)  failures={self.failures}")
