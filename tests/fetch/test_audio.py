@@ -13,7 +13,7 @@ from lhotse import CutSet, MonoCut, Recording
 from lhotse.augmentation import Resample
 from lhotse.utils import compute_num_samples
 
-from playhead.errors import AudioError, NotSupportedError, SourceNotFoundError
+from playhead.errors import AudioError, SourceNotFoundError
 from playhead.fetch.audio import count_frames, count_samples, decode, decode_into, read_header
 from playhead.fetch.resampling import Resample as KernelResample
 from playhead.fetch.resampling import resample, resample_cut
@@ -219,7 +219,7 @@ def test_plain_files_are_read_and_named(tmp_path):
         ("loop/a.wav", AudioError, "symbolic links"),
         ("a.wav\0b", AudioError, "cannot be one: embedded null"),
         ("a.wav/b", SourceNotFoundError, "does not exist"),
-        ("s3://bucket/a.wav", NotSupportedError, "Object stores are not supported yet"),
+        ("s3://bucket/a.wav", SourceNotFoundError, "does not exist"),
     ],
 )
 @pytest.mark.parametrize(

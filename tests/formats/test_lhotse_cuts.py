@@ -107,14 +107,23 @@ def test_one_channel_of_a_file(tmp_path: Path):
     np.testing.assert_array_equal(samples[:, got.channel], loaded[0])
 
 
-def test_opus_and_urls_are_left_to_lhotse(tmp_path: Path):
+def test_opus_is_left_to_lhotse(tmp_path: Path):
     cut = a_cut(tmp_path, "mono").to_dict()
-    for source in ("/a.opus", "s3://bucket/a.wav"):
+    for source in ("/a.opus", "s3://bucket/a.opus"):
         cut["recording"]["sources"][0]["source"] = source
         got = example(cut)
         assert got.audio is None
         assert got.cut_data is not None
         assert got.cut_data["recording"]["sources"][0]["source"] == source
+
+
+@pytest.mark.parametrize("kind", ["file", "url"])
+def test_a_recording_may_be_a_url(tmp_path: Path, kind: str):
+    cut = a_cut(tmp_path, "mono").to_dict()
+    cut["recording"]["sources"][0] |= {"type": kind, "source": "s3://bucket/a.wav"}
+    got = example(cut).audio
+    assert got is not None
+    assert got.source == "s3://bucket/a.wav"
 
 
 def test_relative_paths_are_found_everywhere(tmp_path: Path):

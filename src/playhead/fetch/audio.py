@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import soundfile as sf
 
-from playhead.errors import AudioError, NotSupportedError, SourceNotFoundError
+from playhead.errors import AudioError, SourceNotFoundError
+from playhead.fetch.remote_audio import missing
 from playhead.paths import scheme
 from playhead.storage import local
 
@@ -252,20 +253,14 @@ def _check_file(path: str, audio: Audio, place: Place) -> None:
 
     Raises
     ------
-    NotSupportedError
-        If it is a URL.
     SourceNotFoundError
-        If nothing is there.
+        If nothing is there; what URLs name was read before, if it is there.
     AudioError
         If it is a folder, no path at all, or may not be read.
     """
     where = _where(audio, place)
     if scheme(path):
-        raise NotSupportedError(
-            "object stores are not supported yet",
-            where=where,
-            fix="Copy the audio to a disk, and correct the row's path",
-        )
+        raise missing(path, place)
     said = ""
     try:
         is_file = stat.S_ISREG(Path(path).stat().st_mode)

@@ -14,9 +14,10 @@ from playhead.errors import AudioError, SourceNotFoundError
 from playhead.fetch.audio import decode
 from playhead.fetch.augment import Augmenter
 from playhead.fetch.bad import BadAudio, beside
+from playhead.fetch.remote_audio import missing
 from playhead.formats.example import audio_turns
 from playhead.paths import scheme
-from playhead.storage import local
+from playhead.storage import access, local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,7 +224,7 @@ def _in_memory(example: Example) -> Example:
         )
         return replace(example, turns=turns)
     audio = example.audio
-    if audio is None or isinstance(audio.source, bytes) or scheme(audio.source):
+    if audio is None or isinstance(audio.source, bytes):
         return example
     path = _found_path(audio.source, example.place)
     example = replace(example, place=replace(example.place, member=path))
@@ -250,6 +251,8 @@ def _found_path(path: str, place: Place) -> str:
 
 
 def _read_file(path: str, example: Example) -> bytes:
+    if scheme(path):
+        return _read_object(path, example)
     where = _where(path, example.place)
     try:
         size = local.size(path)
@@ -274,6 +277,13 @@ def _read_file(path: str, example: Example) -> bytes:
         said = f"the path of the audio cannot be one: {error}"
     unusable = AudioError(said, where=where, fix="Correct the row's path")
     raise _UnusableFileError(unusable, example)
+
+
+def _read_object(uri: str, example: Example) -> bytes:
+    try:
+        return access.read_files([uri])[0]
+    except SourceNotFoundError as error:
+        raise _UnusableFileError(missing(uri, example.place), example) from error
 
 
 def _where(path: str, place: Place) -> str:
@@ -353,7 +363,7 @@ def _read_recording(recording: Recording, example: Example) -> Recording:
 
     sources: list[Any] = []
     for source in recording.sources:
-        if source.type == "file":
+        if source.type in ("file", "url"):
             path = _found_path(str(source.source), example.place)
             sources.append(fastcopy(source, type="memory", source=_read_file(path, example)))
         else:

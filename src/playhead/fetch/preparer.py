@@ -11,6 +11,7 @@ from playhead.fetch.bad import BadSample, chosen
 from playhead.fetch.encoded import attach_tokens, encode, encode_joined
 from playhead.fetch.inspection import Inspection, Sample
 from playhead.fetch.reader import Reader
+from playhead.fetch.remote_audio import read_remote_audio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,6 +80,8 @@ class Preparer:
         timings, encoding = self._timings, self.spec.encoding
         begin, reading = time.perf_counter(), timings.read_seconds
         examples = self._reader.read(micro_batch, with_audio=self.with_audio)
+        if self.with_audio:
+            read_remote_audio(examples, timings)
         if encoding is not None:
             encode(examples, encoding, micro_batch)
         timings.parse_seconds += time.perf_counter() - begin - (timings.read_seconds - reading)

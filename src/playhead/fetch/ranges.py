@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.storage import access
+from playhead.storage.base import ByteRange
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,9 @@ __all__ = ["Ranges"]
 
 
 class Ranges:
-    """Byte ranges of many files, gathered from all leaves, then read file by file.
+    """Byte ranges of many files, gathered from all leaves.
+
+    Files of a disk are read one after another, all that lies elsewhere at once.
 
     Parameters
     ----------
@@ -56,13 +59,26 @@ class Ranges:
         files, offsets, sizes, places = map(np.concatenate, zip(*self._parts, strict=True))
         order = np.argsort(files, kind="stable")
         borders = np.searchsorted(files[order], np.arange(len(self._numbers) + 1)).tolist()
+        remote: list[NDArray[np.int64]] = []
         for path, number in self._numbers.items():
             chosen = order[borders[number] : borders[number + 1]]
             if len(chosen) == 0:
                 continue
+            if path not in self._whole and access.is_remote(path):
+                remote.append(chosen)
+                continue
             with timings.reading(path, int(sizes[chosen].sum()), len(chosen)):
                 ranges = self._read(path, offsets[chosen], sizes[chosen])
             for place, part in zip(places[chosen].tolist(), ranges, strict=True):
+                data[place] = part
+        if remote:
+            chosen = np.concatenate(remote)
+            uris = list(self._numbers)
+            columns = (column[chosen].tolist() for column in (files, offsets, sizes))
+            asked = [ByteRange(uris[file], *span) for file, *span in zip(*columns, strict=True)]
+            with timings.reading(asked[0].uri, int(sizes[chosen].sum()), len(asked)):
+                parts = access.read_many(asked)
+            for place, part in zip(places[chosen].tolist(), parts, strict=True):
                 data[place] = part
         return data
 

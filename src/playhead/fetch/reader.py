@@ -11,6 +11,7 @@ import numpy as np
 from playhead.errors import StaleIndexError
 from playhead.fetch.access_mode import AccessMode
 from playhead.fetch.example_of import example_of, finish
+from playhead.fetch.freshness import Freshness
 from playhead.fetch.joined import join_examples
 from playhead.fetch.kept import Kept, is_kept
 from playhead.fetch.leaf_rows import LeafRows
@@ -35,7 +36,6 @@ from playhead.formats import (
 from playhead.formats.extra_fields import ExtraLines
 from playhead.index.concatenation import joined_rows
 from playhead.index.member_offsets import demand_member_offsets
-from playhead.storage import access
 from playhead.storage.compression import is_archive
 from playhead.storage.shard_cache import CacheSettings
 from playhead.storage.tarheader import BLOCK
@@ -96,10 +96,10 @@ class Reader:
         self._packs: dict[int, LeafPack] = {}
         self._starts: dict[int, NDArray[np.int64]] = {}
         self._lines: dict[str, ExtraLines] = {}
-        self._fresh: set[str] = set()
         self._timings = timings
         self._kept = Kept(cache or CacheSettings())
         self._access = access_mode
+        self._fresh = Freshness(self._kept)
 
     def read(self, micro_batch: MicroBatch, *, with_audio: bool) -> list[Example]:
         """Read the samples of a micro-batch, in its order.
@@ -139,6 +139,7 @@ class Reader:
             if with_audio:
                 self._ask_for_members(ranges, named, group, size)
             wanted += self._ask_for_parts(ranges, named, group, 3 * size + len(wanted), with_audio)
+        self._fresh.check()
         data = ranges.read(3 * size + len(wanted), self._timings)
         named.read(data, self._timings)
         found = _Found(
@@ -214,7 +215,8 @@ class Reader:
         shards = pack.shard[group.rows]
         for shard in np.unique(shards).tolist():
             path = pack.shards.uris[shard]
-            self._check_fresh(path, int(pack.shards.sizes[shard]))
+            self._fresh.expect(path, int(pack.shards.sizes[shard]))
+            self._fresh.check()
             mine = np.flatnonzero(shards == shard)
             places = pack.row_offset[group.rows[mine]]
             with self._timings.reading(path, int(pack.row_size[group.rows[mine]].sum()), len(mine)):
@@ -274,30 +276,16 @@ class Reader:
     def _files(
         self, ranges: Ranges, group: LeafRows, shards: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Numbers of the files of shards, each compared with the index when it is new."""
+        """Numbers of the files of shards, each to be compared with the index when it is new."""
         table = group.pack.shards
         distinct, inverse = np.unique(shards, return_inverse=True)
         paths = [table.uris[shard] for shard in distinct.tolist()]
-        kept = {path for path in paths if is_kept(path, by_shard=group.by_shard)}
-        fresh = [path for path in kept if path not in self._fresh]
-        found = dict(zip(fresh, self._kept.sizes(fresh), strict=True))
         numbers: list[int] = []
         for path, size in zip(paths, table.sizes[distinct].tolist(), strict=True):
-            self._check_fresh(path, size, found.get(path))
-            numbers.append(ranges.number_of(path, kept=path in kept))
+            kept = is_kept(path, by_shard=group.by_shard)
+            self._fresh.expect(path, size, kept=kept)
+            numbers.append(ranges.number_of(path, kept=kept))
         return np.array(numbers, np.int64)[inverse]
-
-    def _check_fresh(self, path: str, indexed: int, found: int | None = None) -> None:
-        if path in self._fresh:
-            return
-        found = access.size(path) if found is None else found
-        if found != indexed:
-            raise StaleIndexError(
-                f"the file has {found} bytes and had {indexed} when it was indexed",
-                where=path,
-                fix=REINDEX,
-            )
-        self._fresh.add(path)
 
     def _make(
         self, group: LeafRows, found: _Found, examples: list[Example | None], *, with_audio: bool

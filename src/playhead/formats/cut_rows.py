@@ -23,7 +23,6 @@ from playhead.formats.rows import (
     decode_block,
     decode_row,
     is_skipped,
-    is_url,
     resolve_path,
 )
 
@@ -265,7 +264,7 @@ def stretch_of(data: Mapping[str, Any], in_memory: Mapping[str, bytes]) -> Audio
     if kind == "memory":
         source = in_memory[source]
     # Lhotse decodes files of Opus at the recording's rate, whatever they say: that needs the cut.
-    elif kind != "file" or is_url(source) or source.lower().endswith(".opus"):
+    elif kind not in ("file", "url") or source.lower().endswith(".opus"):
         return None
     if channel not in channels:
         return None

@@ -12,6 +12,7 @@ from playhead.blend import read_blend
 from playhead.errors import ConfigError
 from playhead.fetch.augment.draws import below, between, happens, pick
 from playhead.fetch.reader import Reader
+from playhead.fetch.remote_audio import read_remote_audio
 from playhead.fetch.timings import Timings
 from playhead.index.build import open_leaves
 from playhead.plan.batch import MicroBatch
@@ -140,7 +141,8 @@ class Noise:
 
     def __init__(self, spec: NoiseSpec) -> None:
         self._spec = spec
-        self._reader = Reader(spec.leaves, spec.packs, Timings())
+        self._timings = Timings()
+        self._reader = Reader(spec.leaves, spec.packs, self._timings)
         self._opened: dict[int, LeafPack] = {}
         self._weights = [leaf.weight for leaf in spec.leaves]
 
@@ -182,7 +184,9 @@ class Noise:
         wanted = [row for draw in draws if draw is not None for row in draw.rows]
         if not wanted:
             return [[] for _ in draws]
-        found = iter(self._reader.read(_references(wanted), with_audio=True))
+        read = self._reader.read(_references(wanted), with_audio=True)
+        read_remote_audio(read, self._timings)
+        found = iter(read)
         return [[] if draw is None else [next(found) for _ in draw.rows] for draw in draws]
 
     def _pack(self, leaf: int) -> LeafPack:
