@@ -116,6 +116,8 @@ def _say_leaf(one: LeafFetch) -> None:
             f" {facts['audio_hours_per_second']:.3f} hours of audio/s,"
             f" {facts['megabytes_per_second']:,.1f} MB/s"
         )
+        if one.mode == "shards":
+            typer.echo(f"    before these, {one.first_seconds:.1f} s to fetch whole shards")
     for said in one.failures[:_MOST_OF_A_RULE]:
         typer.echo(f"    {said}")
 

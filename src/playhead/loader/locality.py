@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from playhead.index.pack import LeafPack
     from playhead.plan.settings import Locality
 
-__all__ = ["cache_notes", "cache_settings_of", "locality_of", "shard_bytes_of"]
+__all__ = ["cache_notes", "cache_settings_of", "goes_by_shards", "locality_of", "shard_bytes_of"]
 
 
 def locality_of(leaves: Sequence[Leaf], packs: Sequence[LeafPack]) -> Locality:
@@ -42,12 +42,19 @@ def locality_of(leaves: Sequence[Leaf], packs: Sequence[LeafPack]) -> Locality:
         The leaves of a blend and their columns.
     """
     by_shards = has_tables(packs) or any(
-        _goes_by_shards(uri) for leaf in leaves for uris in leaf.paths.values() for uri in uris
+        goes_by_shards(uri) for leaf in leaves for uris in leaf.paths.values() for uri in uris
     )
     return "shards" if by_shards else "rows"
 
 
-def _goes_by_shards(uri: str) -> bool:
+def goes_by_shards(uri: str) -> bool:
+    """Whether a pass with this file in it goes from shard to shard where nobody says how.
+
+    Examples
+    --------
+    >>> goes_by_shards("s3://b/a.tar"), goes_by_shards("/data/a.tar")
+    (True, False)
+    """
     if must_be_whole(uri):
         # Of a compressed manifest the rows are in the pack.
         return is_archive(uri)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from playhead.check.preflight import indexes, launcher, space, storage
 from playhead.check.preflight.rule import CannotRun, rules
+from playhead.errors import StorageError
 from playhead.index.build import build_packs
 from playhead.index.build_pace import Pace
 from playhead.index.build_pack import PackSettings, plan_pack, write_plan
 from playhead.index.build_scan import scan
 from playhead.index.build_target import Target, leaf_sources
+from playhead.storage import access
 from support.corpus import write_jsonl, write_tar
 
 BATCH = {"batch_size": 4, "num_workers": 2}
@@ -139,7 +142,6 @@ CASES = {
         lambda corpus: section(tarred(corpus, tarred_audio_filepaths="audio__OP_0..2_CL_.tar.gz")),
         of(tarred),
     ),
-    "http-ranges": ("HTTP", far("https"), far("s3")),
     "secret-in-path": (
         "https://…@h/manifest.json",
         of(manifest_filepath="https://me:secret@h/manifest.json"),
@@ -303,6 +305,7 @@ BY_THEMSELVES = {
     "pack-stale",
     "pack-undeclared",
     "pack-without-offsets",
+    "server-ranges",
     "storage-extra",
 }
 
@@ -530,11 +533,7 @@ def test_packs_without_offsets_need_batch_requests(look, subject_of, corpus, pla
 
 
 def test_room_on_disks(look, corpus, place, monkeypatch):
-    config = section(tarred(corpus), locality="shards", cache_bytes=1000)
-    [seen] = look("cache-bytes", config)
-    assert "`cache_bytes` is 1,000, and " in seen.saw
-    assert look("cache-bytes", section(tarred(corpus), locality="shards")) == []
-    assert look("cache-bytes", section(tarred(corpus), cache_bytes=1000)) == []
+    config = section(tarred(corpus))
     assert look("index-space", config) == []
     monkeypatch.setattr(space, "_free", lambda _: 10)
     [seen] = look("index-space", config)
@@ -545,11 +544,37 @@ def test_caches_that_do_not_fit(look, corpus, place, monkeypatch):
     for number in range(3):
         write_tar(place / f"audio_{number}.tar.gz", [])
     entry = tarred(corpus, tarred_audio_filepaths="audio__OP_0..2_CL_.tar.gz")
+    [seen] = look("cache-bytes", section(entry, cache_bytes=1000))
+    assert re.search(r"`cache_bytes` is 1,000, and .*tar.gz has [\d,]+ bytes", seen.saw)
+    assert look("cache-bytes", section(entry)) == []
+    # Local files are read where they are.
+    assert look("cache-bytes", section(tarred(corpus), locality="shards", cache_bytes=1000)) == []
     monkeypatch.setattr(space, "_free", lambda _: 1 << 30)
     [seen] = look("cache-space", section(entry))
     assert "1.0 GiB are free" in seen.saw
     assert look("cache-space", section(entry, cache_bytes=1 << 20)) == []
     assert look("cache-space", section(tarred(corpus))) == []
+
+
+def test_servers_without_ranges(look, monkeypatch):
+    asked = []
+
+    def has_ranges(uri):
+        asked.append(uri)
+        if "gone" in uri:
+            raise StorageError("no answer")
+        return "good" in uri
+
+    monkeypatch.setattr(access, "has_ranges", has_ranges)
+    entries = [remote("https", manifest_filepath=f"https://{host}/manifest__OP_0..1_CL_.json",
+                      tarred_audio_filepaths=f"https://{host}/audio__OP_0..1_CL_.tar")
+               for host in ("good", "gone", "me:pass@bad")]  # fmt: skip
+    [seen] = look("server-ranges", section(*entries))
+    assert seen.saw.startswith("the server bad answers with whole files")
+    assert len(asked) == 3
+    [seen] = look("server-ranges", section(*entries, locality="rows"))
+    assert seen.severity == "fail"
+    assert look("server-ranges", section(entries[0])) == []
 
 
 def test_a_pipe_is_read_whole(look, corpus):

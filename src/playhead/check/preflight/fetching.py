@@ -11,8 +11,8 @@ import numpy as np
 
 from playhead.check.preflight.files import without_secrets
 from playhead.check.preflight.heard import Heard
-from playhead.check.preflight.modes import mode_of
-from playhead.check.preflight.picking import in_batches, spread
+from playhead.check.preflight.modes import mode_of, passes_by_shards
+from playhead.check.preflight.picking import in_batches, in_runs, spread
 from playhead.errors import DataError, IndexFileError, PlayheadError
 from playhead.fetch import Fetcher
 from playhead.fetch.bad import Holes
@@ -20,7 +20,7 @@ from playhead.loader.part import open_part
 from playhead.plan.keyed import text_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playhead.check.preflight.modes import Mode
     from playhead.check.preflight.subject import Subject
     from playhead.config import Options
-    from playhead.fetch import FetchSpec
+    from playhead.loader.part import Part
     from playhead.plan import MicroBatch
 
 __all__ = ["FetchRequest", "Fetched", "LeafFetch", "fetch_some"]
@@ -39,6 +39,8 @@ _US_AN_HOUR = 3_600_000_000
 _MOST_AT_ONCE = 64
 _LEAST_REQUESTS = 4
 _MOST_NAMED = 20
+# Places that a pass from shard to shard is looked at from: each may fetch a whole shard.
+_RUNS = 4
 # Above so many leaves packs are shared, and are not made one by one.
 _MOST_ALONE = 256
 
@@ -81,6 +83,8 @@ class LeafFetch:
     """What was wrong, the first few of each kind."""
     batch: int = 0
     """Samples of a request."""
+    first_seconds: float = 0.0
+    """Seconds of the first reads, which rates leave out: connections, and whole shards."""
     request_seconds: list[float] = field(default_factory=list[float])
     """Seconds that each request took that gave something."""
     hours: float = 0.0
@@ -159,8 +163,8 @@ def fetch_some(subject: Subject, request: FetchRequest) -> Fetched:
     found: list[LeafFetch] = []
     for blend in subject.blends.parts.values():
         bare = replace(blend, options=_bare(blend.options))
-        for spec, lengths, only in _opened(bare, subject, found):
-            found += _of_part(spec, lengths, only, request, subject.environment)
+        for part, only in _opened(bare, subject, found):
+            found += _of_part(part, only, request)
     return Fetched(leaves=tuple(found), hours_per_hour=request.hours_per_hour)
 
 
@@ -188,26 +192,24 @@ def _bare(options: Options) -> Options:
     )
 
 
-def _opened(
-    blend: Blend, subject: Subject, found: list[LeafFetch]
-) -> Iterator[tuple[FetchSpec, list[NDArray[np.int64]], Blend]]:
+def _opened(blend: Blend, subject: Subject, found: list[LeafFetch]) -> Iterator[tuple[Part, Blend]]:
     """Open a blend; if a leaf is in the way, those that can be opened by themselves."""
     try:
-        yield _open(blend, subject)
+        yield _open(blend, subject), blend
     except PlayheadError as error:
         if len(blend.leaves) == 1 or len(blend.leaves) > _MOST_ALONE:
-            found += [_unopened(blend, at, error, subject) for at in range(len(blend.leaves))]
+            found += [_unopened(blend, at, error) for at in range(len(blend.leaves))]
             return
         for at in range(len(blend.leaves)):
             alone = replace(blend, leaves=(blend.leaves[at],), spots=(blend.spots[at],))
             try:
-                yield _open(alone, subject)
+                yield _open(alone, subject), alone
             except PlayheadError as own:
-                found.append(_unopened(blend, at, own, subject))
+                found.append(_unopened(blend, at, own))
 
 
-def _open(blend: Blend, subject: Subject) -> tuple[FetchSpec, list[NDArray[np.int64]], Blend]:
-    part = open_part(
+def _open(blend: Blend, subject: Subject) -> Part:
+    return open_part(
         blend,
         subject.config,
         tokenizer=subject.tokenizer,
@@ -215,27 +217,21 @@ def _open(blend: Blend, subject: Subject) -> tuple[FetchSpec, list[NDArray[np.in
         data_blend_dir=subject.data_blend_dir,
         is_speaker=False,
     )
-    return part.spec, [leaf.duration_us for leaf in part.planning.leaves], blend
 
 
-def _unopened(blend: Blend, at: int, error: PlayheadError, subject: Subject) -> LeafFetch:
+def _unopened(blend: Blend, at: int, error: PlayheadError) -> LeafFetch:
     leaf = blend.leaves[at]
-    mode = mode_of(leaf, blend.options, subject.environment)
-    one = LeafFetch(leaf=leaf.name, mode=mode, failures=[_said(error)])
+    mode = mode_of(leaf, by_shard=passes_by_shards(blend))
+    one = LeafFetch(leaf=leaf.name, mode=mode, asked=1, failures=[_said(error)])
     setattr(one, _kind(error), 1)
-    one.asked = 1
     return one
 
 
-def _of_part(
-    spec: FetchSpec,
-    lengths: list[NDArray[np.int64]],
-    blend: Blend,
-    request: FetchRequest,
-    environment: Mapping[str, str],
-) -> Iterator[LeafFetch]:
-    dataset = Heard() if request.dataset is None else request.dataset
-    fetcher = Fetcher(spec, dataset)
+def _of_part(part: Part, blend: Blend, request: FetchRequest) -> Iterator[LeafFetch]:
+    fetcher = Fetcher(part.spec, Heard() if request.dataset is None else request.dataset)
+    planning = part.planning
+    lengths = [leaf.duration_us for leaf in planning.leaves]
+    by_shard = planning.shape.locality == "shards"
     weights = [
         len(lengths[at]) if blend.finite else leaf.weight for at, leaf in enumerate(blend.leaves)
     ]
@@ -243,37 +239,43 @@ def _of_part(
     for number, leaf in enumerate(blend.leaves):
         if request.progress is not None:
             request.progress(leaf.name)
-        mode = mode_of(leaf, blend.options, environment)
-        one = LeafFetch(leaf=leaf.name, mode=mode, share=weights[number] / total)
-        rows = spread(len(lengths[number]), request.samples, text_word(leaf.key))
-        one.asked = len(rows)
-        one.batch = _at_once(one.asked)
-        _fetch(one, fetcher, number, rows, lengths[number])
+        one = LeafFetch(
+            leaf=leaf.name,
+            mode=mode_of(leaf, by_shard=by_shard),
+            share=weights[number] / total,
+        )
+        seed = text_word(leaf.key)
+        if one.mode == "shards":
+            runs = in_runs(len(lengths[number]), request.samples, _RUNS, seed)
+        else:
+            runs = [spread(len(lengths[number]), request.samples, seed)]
+        one.asked = sum(map(len, runs))
+        one.batch = max(1, min(_MOST_AT_ONCE, one.asked // _LEAST_REQUESTS))
+        for rows in runs:
+            batches = in_batches(number, rows, one.batch, by_shard=by_shard)
+            first = in_batches(number, rows[:1], 1, by_shard=by_shard)
+            _fetch(one, fetcher, [*first, *batches], lengths[number])
         yield one
 
 
-def _at_once(samples: int) -> int:
-    return max(1, min(_MOST_AT_ONCE, samples // _LEAST_REQUESTS))
-
-
 def _fetch(
-    one: LeafFetch,
-    fetcher: Fetcher,
-    number: int,
-    rows: NDArray[np.int64],
-    lengths: NDArray[np.int64],
+    one: LeafFetch, fetcher: Fetcher, batches: list[MicroBatch], lengths: NDArray[np.int64]
 ) -> None:
-    try:
-        # What the first of all reads costs (libraries, connections) is no part of any rate.
-        for batch in in_batches(number, rows[:1], 1):
-            fetcher(batch)
-    except Exception as error:  # noqa: BLE001 - it is tried again, and named then
-        if _kind(error) == "failed":
-            # A store that does not answer takes minutes to say so: once is enough.
-            _name(one, error)
-            one.failed, one.not_tried = 1, len(rows) - 1
-            return
-    for batch in in_batches(number, rows, one.batch):
+    """Fetch batches; the first holds the first sample of the second, and is not counted."""
+    if not one.failed and batches:
+        begin = time.perf_counter()
+        try:
+            # What the first of all reads costs (libraries, connections, a whole shard) is no part
+            # of any rate.
+            fetcher(batches[0])
+        except Exception as error:  # noqa: BLE001 - what is wrong with one sample is named below
+            if _kind(error) == "failed":
+                # A store that does not answer takes minutes to say so: once is enough.
+                _name(one, error)
+                one.failed = 1
+                one.not_tried -= 1
+        one.first_seconds += time.perf_counter() - begin
+    for batch in batches[1:]:
         if one.failed:
             one.not_tried += len(batch.row)
         else:
@@ -293,7 +295,8 @@ def _request(
             setattr(one, kind, getattr(one, kind) + len(batch.row))
             _name(one, error)
             return
-        for single in in_batches(int(batch.leaf[0]), batch.row, 1):
+        by_shard = batch.by_shard is not None
+        for single in in_batches(int(batch.leaf[0]), batch.row, 1, by_shard=by_shard):
             _request(one, fetcher, single, lengths)
         return
     one.request_seconds.append(time.perf_counter() - begin)

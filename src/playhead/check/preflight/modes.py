@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from playhead.paths import scheme
-from playhead.storage.access import OBJECT_SCHEMES
-from playhead.storage.compression import has_middle, is_archive
+from playhead.fetch.kept import is_kept
+from playhead.loader.locality import goes_by_shards
+from playhead.storage.access import is_remote
+from playhead.storage.get_batch import served_by_aistore, wants_get_batch, wants_individual_gets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from playhead.blend import Blend
     from playhead.blend.leaf import Leaf
-    from playhead.config import Options
 
-__all__ = ["MODES", "Mode", "goes_through_aistore", "is_true", "mode_of"]
+__all__ = ["MODES", "Mode", "is_true", "mode_of", "passes_by_shards"]
 
 Mode: TypeAlias = Literal["local", "shards", "ranges", "ais-batch", "ais-individual", "ais-ranges"]
 """How the samples of a leaf are fetched."""
@@ -35,52 +36,36 @@ def is_true(environment: Mapping[str, str], name: str) -> bool:
     return environment.get(name, "").strip().lower() == "true"
 
 
-def goes_through_aistore(path_scheme: str, environment: Mapping[str, str]) -> bool:
-    """Whether what has a scheme is read through AIStore.
-
-    Objects of other stores are where batch requests are wanted and an endpoint is named.
+def passes_by_shards(blend: Blend) -> bool:
+    """Whether passes go from shard to shard, as far as the paths and options of a blend tell.
 
     Parameters
     ----------
-    path_scheme
-        The scheme, such as `s3`; empty for local paths.
-    environment
-        The environment variables.
-
-    Examples
-    --------
-    >>> goes_through_aistore("ais", {}), goes_through_aistore("s3", {"AIS_ENDPOINT": "http://a:1"})
-    (True, False)
+    blend
+        The blend. That its tables are read in stretches only their packs tell.
     """
-    if path_scheme == "ais":
-        return True
-    return (
-        path_scheme in OBJECT_SCHEMES - {"http", "https"}
-        and is_true(environment, "USE_AIS_GET_BATCH")
-        and bool(environment.get("AIS_ENDPOINT"))
-    )
+    if blend.options.locality is not None:
+        return blend.options.locality == "shards"
+    uris = (uri for leaf in blend.leaves for files in leaf.paths.values() for uri in files)
+    return any(map(goes_by_shards, uris))
 
 
-def mode_of(leaf: Leaf, options: Options, environment: Mapping[str, str]) -> Mode:
+def mode_of(leaf: Leaf, *, by_shard: bool) -> Mode:
     """Say how the samples of a leaf are fetched.
 
     Parameters
     ----------
     leaf
-        The leaf.
-    options
-        The options of its section.
-    environment
-        The environment variables.
+        The leaf: of its archives the first tells, else its first file.
+    by_shard
+        Whether passes go from shard to shard.
     """
-    paths = [path for files in leaf.paths.values() for path in files[:1]]
-    schemes = {scheme(path) for path in paths}
-    if any(goes_through_aistore(name, environment) for name in schemes):
-        if not is_true(environment, "USE_AIS_GET_BATCH"):
-            return "ais-ranges"
-        single = is_true(environment, "USE_AIS_INDIVIDUAL_GETS")
-        return "ais-individual" if single else "ais-batch"
-    whole = any(is_archive(path) and not has_middle(path) for path in paths)
-    if whole or (schemes & OBJECT_SCHEMES and options.locality != "rows"):
+    files = leaf.paths.get("tar") or next(iter(leaf.paths.values()))
+    uri = files[0]
+    if is_kept(uri, by_shard=by_shard):
         return "shards"
-    return "ranges" if schemes & OBJECT_SCHEMES else "local"
+    if not served_by_aistore(uri):
+        return "ranges" if is_remote(uri) else "local"
+    if not wants_get_batch():
+        return "ais-ranges"
+    return "ais-individual" if wants_individual_gets() else "ais-batch"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["in_batches", "spread"]
+__all__ = ["in_batches", "in_runs", "spread"]
 
 
 def spread(num_rows: int, count: int, seed: int) -> NDArray[np.int64]:
@@ -51,7 +51,42 @@ def spread(num_rows: int, count: int, seed: int) -> NDArray[np.int64]:
     return (borders[:-1] + within)[order]
 
 
-def in_batches(leaf: int, rows: NDArray[np.int64], size: int) -> Iterator[MicroBatch]:
+def in_runs(num_rows: int, count: int, runs: int, seed: int) -> list[NDArray[np.int64]]:
+    """Choose rows that follow each other, from a few places: as a pass from shard to shard does.
+
+    Parameters
+    ----------
+    num_rows
+        How many there are; rows of a shard stand together.
+    count
+        How many to choose at most.
+    runs
+        From how many places at most.
+    seed
+        What the choice follows from.
+
+    Examples
+    --------
+    >>> sorted(rows.tolist() for rows in in_runs(8, 8, 2, 0))
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    """
+    count = min(count, num_rows)
+    starts = spread(num_rows, min(runs, count), seed)
+    number = len(starts)
+    sizes = np.diff(np.arange(number + 1) * count // max(1, number)).tolist()
+    found: list[NDArray[np.int64]] = []
+    for start, size in zip(starts.tolist(), sizes, strict=True):
+        # Inside the stretch that it was chosen from, so that no row comes twice.
+        stretch = int(np.searchsorted(np.arange(number) * num_rows // number, start, "right"))
+        low, high = (stretch - 1) * num_rows // number, stretch * num_rows // number
+        first = max(low, min(start, high - size))
+        found.append(np.arange(first, min(first + size, high), dtype=np.int64))
+    return found
+
+
+def in_batches(
+    leaf: int, rows: NDArray[np.int64], size: int, *, by_shard: bool = False
+) -> Iterator[MicroBatch]:
     """Put rows of one leaf into micro-batches, as the plan would.
 
     Parameters
@@ -62,6 +97,8 @@ def in_batches(leaf: int, rows: NDArray[np.int64], size: int) -> Iterator[MicroB
         The rows.
     size
         Rows of a micro-batch.
+    by_shard
+        Whether they are those of a pass that goes from shard to shard.
     """
     for step, first in enumerate(range(0, len(rows), size)):
         some = rows[first : first + size]
@@ -76,4 +113,5 @@ def in_batches(leaf: int, rows: NDArray[np.int64], size: int) -> Iterator[MicroB
             slot=0,
             key=key(0, Purpose.ROWS, leaf, step),
             sample_keys=derive(key(0, Purpose.ROWS, leaf), some.astype(np.uint64)),
+            by_shard=np.ones(number, np.bool_) if by_shard else None,
         )

@@ -9,7 +9,10 @@ from playhead.check.preflight.changes import diff, written
 from playhead.check.preflight.files import lost_files, without_secrets
 from playhead.check.preflight.reading import faults_of
 from playhead.check.preflight.rule import Seen, rule
+from playhead.errors import PlayheadError
 from playhead.paths import scheme
+from playhead.storage import access
+from playhead.storage.access import OBJECT_SCHEMES
 from playhead.storage.compression import has_middle, is_archive
 
 if TYPE_CHECKING:
@@ -127,18 +130,31 @@ def without_middle(subject: Subject) -> Iterator[Seen]:
             )
 
 
-@rule("http-ranges", "note", "A server that ignores ranges sends whole files for every sample", 7)
-def http_ranges(subject: Subject) -> Iterator[Seen]:
-    """Data behind plain HTTP."""
+@rule("server-ranges", "warning", "A server that ignores ranges sends whole files", 7)
+def server_ranges(subject: Subject) -> Iterator[Seen]:
+    """Servers of objects that give no parts of them."""
+    asked: set[str] = set()
     for named in subject.leaves:
         for role, paths in named.leaf.paths.items():
-            if any(scheme(path) in ("http", "https") for path in paths):
-                yield Seen(
-                    f"leaf {named.leaf.name} is read by HTTP, whose servers may ignore ranges",
-                    str(named.place(role)),
-                    advice=f"Run `playhead check {subject.command} --fetch 32`, which tries them",
-                )
-                break
+            server = paths[0].split("/", 3)[2] if scheme(paths[0]) in OBJECT_SCHEMES else ""
+            if not server or server in asked:
+                continue
+            asked.add(server)
+            try:
+                if access.has_ranges(paths[0]):
+                    continue
+            except (PlayheadError, OSError):
+                # What cannot be looked at is missing, which another rule says.
+                continue
+            by_rows = named.options.locality == "rows"
+            yield Seen(
+                f"the server {server.rpartition('@')[2]} answers with whole files where parts"
+                " are asked for",
+                str(named.place(role)),
+                diff(subject.section, add={"locality": "shards"}) if by_rows else (),
+                "Use a server that knows ranges; else shards are read whole into the cache on disk",
+                "fail" if by_rows else None,
+            )
 
 
 @rule("secret-in-path", "warning", "Packs, logs and reports hold the paths as they are written")

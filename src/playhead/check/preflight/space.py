@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead.check.preflight.changes import diff
-from playhead.check.preflight.modes import mode_of
+from playhead.check.preflight.modes import mode_of, passes_by_shards
 from playhead.check.preflight.packs import pack_states
 from playhead.check.preflight.rule import Seen, rule
 from playhead.errors import PlayheadError
 from playhead.index.source import stamps
-from playhead.storage.cache import cache_folder
+from playhead.loader.locality import cache_settings_of
 from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playhead.check.preflight.subject import Subject
 
@@ -53,12 +53,12 @@ def index_space(subject: Subject) -> Iterator[Seen]:
 def cache_bytes(subject: Subject) -> Iterator[Seen]:
     """Caches that are smaller than the largest shard."""
     for _, options, blend, spot in subject.options:
+        by_shard = passes_by_shards(blend)
         for leaf in blend.leaves:
+            if mode_of(leaf, by_shard=by_shard) != "shards":
+                continue
             largest = _largest(subject, leaf.paths)
-            by_shards = options.locality == "shards" or (
-                mode_of(leaf, options, subject.environment) == "shards"
-            )
-            if by_shards and largest is not None and largest[1] > options.cache_bytes:
+            if largest is not None and largest[1] > options.cache_bytes:
                 yield Seen(
                     f"`cache_bytes` is {options.cache_bytes:,}, and {largest[0]} has"
                     f" {largest[1]:,} bytes",
@@ -73,12 +73,10 @@ def cache_bytes(subject: Subject) -> Iterator[Seen]:
 def cache_space(subject: Subject) -> Iterator[Seen]:
     """Caches of shards, against the room that is left where they go."""
     for _, options, blend, spot in subject.options:
-        cached = [
-            leaf for leaf in blend.leaves if mode_of(leaf, options, subject.environment) == "shards"
-        ]
-        if not cached:
+        by_shard = passes_by_shards(blend)
+        if all(mode_of(leaf, by_shard=by_shard) != "shards" for leaf in blend.leaves):
             continue
-        folder = cache_folder("shards")
+        folder = Path(cache_settings_of(options).folder)
         free = _free(folder)
         if free < options.cache_bytes:
             yield Seen(
@@ -86,7 +84,7 @@ def cache_space(subject: Subject) -> Iterator[Seen]:
                 f" {_bytes(options.cache_bytes)}",
                 str(spot.at("cache_bytes")),
                 diff(spot, add={"cache_bytes": max(1, free * 9 // 10)}),
-                "Lower it, or set PLAYHEAD_CACHE to a disk with more room",
+                "Lower it, or set cache_dir to a disk with more room",
             )
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from playhead.check.preflight.files import without_secrets
-from playhead.check.preflight.modes import goes_through_aistore, is_true
+from playhead.check.preflight.modes import is_true
 from playhead.check.preflight.rule import Seen, rule
 from playhead.paths import scheme
 from playhead.storage.access import OBJECT_SCHEMES
+from playhead.storage.get_batch import served_by_aistore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +30,7 @@ _OF_OBJECTS: Final = (0, 8)
 
 def _of_aistore(subject: Subject) -> frozenset[str]:
     """The schemes that are read through AIStore."""
-    return frozenset(
-        name for name in subject.schemes if goes_through_aistore(name, subject.environment)
-    )
+    return frozenset(name for name in subject.schemes if name and served_by_aistore(f"{name}://"))
 
 
 def _first(subject: Subject, schemes: frozenset[str]) -> tuple[Named, str, str] | None:
