@@ -15,6 +15,7 @@ from playhead.formats.nemo import Nemo
 from playhead.paths import expand
 from playhead.storage import local
 from support.corpus import tarred_corpus, write_tar
+from support.stores import MemoryStore, plugged_in
 
 DURATIONS = [0.2 + 0.01 * n for n in range(40)]
 
@@ -182,21 +183,31 @@ def test_a_leaf_that_cannot_be_opened_does_not_hide_the_others(shards, subject_o
     assert "nowhere.json" in found["lost"].failures[0]
 
 
-def test_compressed_archives_are_fetched_through_the_cache(place, subject_of):
-    import gzip
-
-    manifests, tars = tarred_corpus(place / "tars", DURATIONS, 2)
-    for path in expand(tars):
-        Path(f"{path}.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
-        Path(path).unlink()
-    entry = {
-        "type": "nemo_tarred",
-        "manifest_filepath": manifests,
-        "tarred_audio_filepaths": f"{tars}.gz",
-    }
-    [one] = fetched(subject_of({"batch_size": 4, "input_cfg": [entry]}), 12).leaves
-    assert (one.mode, one.asked, one.fetched) == ("shards", 12, 12)
-    assert one.first_seconds > 0
+@pytest.mark.parametrize(
+    ("locality", "mode"), [(None, "shards"), ("rows", "ranges"), ("shards", "shards")]
+)
+def test_objects_are_fetched_as_passes_go_through_them(shards, subject_of, locality, mode):
+    config, tars = shards
+    [entry] = config["input_cfg"]
+    objects = {f"s3://bucket{path}": Path(path).read_bytes() for path in tars}
+    entry["tarred_audio_filepaths"] = f"s3://bucket{entry['tarred_audio_filepaths']}"
+    store = MemoryStore(objects)
+    with plugged_in(store):
+        subject = subject_of({**config, "locality": locality})
+        fetched(subject, 1)
+        store.streamed.clear()
+        store.asked.clear()
+        [one] = fetched(subject, 12).leaves
+    assert (one.mode, one.asked, one.fetched) == (mode, 12, 12)
+    whole = sum(map(len, objects.values()))
+    if mode == "shards":
+        # From four places, each of another shard here; the first was there already.
+        assert one.first_seconds > 0
+        assert 3 <= len(set(store.streamed)) + len({uri for uri, _, _ in store.asked}) <= 4
+    else:
+        assert not store.streamed
+        assert 0 < store.num_bytes < whole / 2
+        assert {uri for uri, _, _ in store.asked} == set(objects)
 
 
 def test_texts_and_options_of_tokens_are_fetched_without_a_tokenizer(place, subject_of):
