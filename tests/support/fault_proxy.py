@@ -48,7 +48,6 @@ Kind = Literal[
     "503",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_SILENCE_SECONDS = 600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +169,13 @@ class _Head(NamedTuple):
         return "\r\n".join(lines).encode("latin-1")
 
 
+class _Ends(NamedTuple):
+    """A connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
 class _Aborted(Exception):  # noqa: N818 - no error: the fault is done
     """The connection ends here."""
 
@@ -197,7 +203,8 @@ class _Proxy:
                 self._under_way += 1
                 self.seen.at_once = max(self.seen.at_once, self._under_way)
                 try:
-                    keeps = await self._exchange(request, body, up_reader, up_writer, writer)
+                    up, down = _Ends(up_reader, up_writer), _Ends(reader, writer)
+                    keeps = await self._exchange(request, body, up, down)
                 finally:
                     self._under_way -= 1
                 if not keeps:
@@ -213,18 +220,17 @@ class _Proxy:
         self,
         request: _Head,
         body: bytes,
-        up_reader: asyncio.StreamReader,
-        up_writer: asyncio.StreamWriter,
-        writer: asyncio.StreamWriter,
+        up: _Ends,
+        down: _Ends,
     ) -> bool:
+        writer = down.writer
         faults = self.faults
         method = request.first.split(" ")[0]
         fault = self._fault_of(request)
         if faults.latency:
             await asyncio.sleep(faults.latency)
         if fault == "silence":
-            await asyncio.sleep(_SILENCE_SECONDS)
-            raise _Aborted
+            await _left(down)
         if fault == "reset":
             _reset(writer)
         if fault == "garbage":
@@ -238,21 +244,21 @@ class _Proxy:
         if fault == "no_range":
             request = request.without("range", "if-range")
         # Asking for the connection to be closed would be the client's affair, not the server's.
-        up_writer.write(request.encoded() + body)
-        await up_writer.drain()
-        answer = await _head_of(up_reader)
+        up.writer.write(request.encoded() + body)
+        await up.writer.drain()
+        answer = await _head_of(up.reader)
         if answer is None:
             raise _Aborted
         if answer.first.split(" ")[1] == "100":
-            answer = await _head_of(up_reader)
+            answer = await _head_of(up.reader)
             assert answer is not None
         status = answer.first.split(" ")[1]
         has_body = method != "HEAD" and status not in ("204", "304")
-        content = await _body_of(up_reader, answer, has_end=False) if has_body else b""
-        await self._send(answer, content, fault if has_body and content else None, writer, has_body)
+        content = await _body_of(up.reader, answer, has_end=False) if has_body else b""
+        await self._send(answer, content, fault if has_body and content else None, down, has_body)
         closes = (answer.get("connection") or "").lower() == "close"
         if closes:
-            up_writer.close()
+            up.writer.close()
         return not closes
 
     async def _send(
@@ -260,9 +266,10 @@ class _Proxy:
         answer: _Head,
         content: bytes,
         fault: str | None,
-        writer: asyncio.StreamWriter,
+        down: _Ends,
         has_body: bool,
     ) -> None:
+        writer = down.writer
         if fault == "short":
             content = content[: len(content) // 2]
         elif fault == "long":
@@ -287,8 +294,7 @@ class _Proxy:
         if fault == "cut":
             raise _Aborted
         if fault == "stall":
-            await asyncio.sleep(_SILENCE_SECONDS)
-            raise _Aborted
+            await _left(down)
 
     async def _send_body(self, content: bytes, writer: asyncio.StreamWriter) -> None:
         rate = self.faults.bytes_per_second
@@ -351,6 +357,13 @@ async def _body_of(reader: asyncio.StreamReader, head: _Head, *, has_end: bool) 
         parts.append(part[:-2])
     # A request goes on as it came, an answer gets a length.
     return b"".join(raw if has_end else parts)
+
+
+async def _left(down: _Ends) -> None:
+    """Wait until the client closes the connection."""
+    while not down.reader.at_eof():  # noqa: ASYNC110 - the reader has no event for it
+        await asyncio.sleep(0.02)
+    raise _Aborted
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

@@ -228,11 +228,12 @@ class ObjectStores:
         except Exception as error:
             if not (is_behind_end(error) or ignores_ranges(error)):
                 raise
-            if is_behind_end(error) or self._asked(place):
+            if is_behind_end(error) or self._ranges.get(place[:2]) or self._asked(place):
                 self._check_end(place, span)
                 raise ShortAnswerError("another part of the object came") from None
             raise _no_ranges(uri) from None
         if len(data) == count:
+            self._ranges[place[:2]] = True
             return bytes(data)
         if len(data) < count:
             self._check_end(place, span)
@@ -261,6 +262,8 @@ class ObjectStores:
                 raise
             meta = self._head(place)
             if begin < meta["size"]:
+                if self._ranges.get(place[:2]):
+                    raise ShortAnswerError("another part of the object came") from None
                 raise
             return Part(b"", meta["size"], version_of(meta))
         size = answer.meta["size"]
