@@ -16,7 +16,10 @@ NEMO_NEEDS := lhotse==2.0.0a7 torchdata soundfile omegaconf 'lightning<=2.4.0,>2
 	nv_one_logger_training_telemetry nv_one_logger_pytorch_lightning_integration tensorboard \
 	torchmetrics librosa kaldialign sacrebleu whisper_normalizer datasets webdataset
 
-.PHONY: demo test test-all lint format bench docs peer peer-nemo clean
+# Tests of clusters run in this environment; `make test-ray` makes it.
+RAY := .venv-ray
+
+.PHONY: demo test test-all test-ray lint format bench docs peer peer-nemo clean
 
 demo: $(READY)
 	$(BIN)/playhead demo
@@ -24,11 +27,14 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# All of it, and once more on Lhotse 2 what touches Lhotse. It does not make the environment of NeMo,
-# which cannot be had everywhere: the tests that need it are skipped.
+# All of it, and once more on Lhotse 2 what touches Lhotse. It does not make the environments of NeMo
+# and of Ray, which cannot be had everywhere: the tests that need them are skipped.
 test-all: $(READY) $(PEER)/.with-playhead
 	PLAYHEAD_HYPOTHESIS=all $(BIN)/python -m pytest -n 2
 	$(PEER)/bin/python -m pytest -n 2 tests/fetch tests/formats tests/datasets
+
+test-ray: $(RAY)/.ready
+	$(RAY)/bin/python -m pytest tests/index/test_ray.py tests/index/test_ray_pool.py
 
 lint: $(READY)
 	$(BIN)/ruff check
@@ -69,10 +75,16 @@ $(NEMO)/.ready: constraints.txt
 	$(NEMO)/bin/python -m pip install --quiet --no-deps nemo-toolkit==3.0.0
 	touch $@
 
+$(RAY)/.ready: pyproject.toml constraints.txt
+	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[ray,test]'
+	touch $@
+
 $(PEER)/.with-playhead: $(PEER)/.ready pyproject.toml
 	grep -v '^lhotse==' constraints.txt > $(PEER)/constraints.txt
 	$(PEER)/bin/python -m pip install --quiet --constraint $(PEER)/constraints.txt --editable '.[test]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEER) $(NEMO) site demo-run bench-results.json
+	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) site demo-run bench-results.json

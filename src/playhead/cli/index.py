@@ -13,6 +13,7 @@ import typer
 from playhead.cli import app
 from playhead.cli.configs import import_all, read_named, sections
 from playhead.cli.index_report import Report
+from playhead.cli.machines import RayAddress, WorkerCount, machines
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import Heartbeat, say
 from playhead.errors import NotSupportedError, PlayheadError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from playhead.index.found import Blend as NamedBlend
     from playhead.index.pack import LeafPack
     from playhead.index.part_work import Share
+    from playhead.index.pool import Workers
     from playhead.index.sidecars import Sidecar
     from playhead.tokens.encoding import Encoding
 
@@ -78,7 +80,7 @@ def index(
             help="Folder for the .idx files, which mirrors the data's paths.", metavar="DIR"
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes.", metavar="N")] = 4,
+    workers: WorkerCount = None,
     force: Annotated[bool, typer.Option("--force", help="Rebuild what is up to date too.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be built.")
@@ -112,6 +114,7 @@ def index(
             metavar="I/N|auto",
         ),
     ] = None,
+    ray: RayAddress = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -187,36 +190,37 @@ def index(
     if dry_run:
         report.say_pending()
     else:
-        _build_sidecars(report, max(1, workers))
-        # Part of the files is not enough for a pack.
-        blends = found.blends if kind is None else ()
-        read = [_read(blend, data_blend_dir, report) for blend in blends]
-        whole = [blend for blend in read if blend is not None]
-        leaves = [leaf for blend in whole for leaf in blend.leaves]
-        _build_packs(
-            report,
-            leaves,
-            indexes_root=indexes_root,
-            workers=max(1, workers),
-            force=force,
-            embed_rows=embed_rows,
-            skip_bad_rows=skip_bad_rows,
-            share=share,
-        )
-        if encoding is not None:
-            _count_tokens(
-                report, whole, leaves, encoding, workers=max(1, workers), force=force, share=share
+        with machines(ray, workers) as team:
+            _build_sidecars(report, team)
+            # Part of the files is not enough for a pack.
+            blends = found.blends if kind is None else ()
+            read = [_read(blend, data_blend_dir, report) for blend in blends]
+            whole = [blend for blend in read if blend is not None]
+            leaves = [leaf for blend in whole for leaf in blend.leaves]
+            _build_packs(
+                report,
+                leaves,
+                indexes_root=indexes_root,
+                workers=team,
+                force=force,
+                embed_rows=embed_rows,
+                skip_bad_rows=skip_bad_rows,
+                share=share,
             )
-        if names:
-            _exclude(report, leaves, names)
-        report.say_missing_parts(sys.argv[1:])
+            if encoding is not None:
+                _count_tokens(
+                    report, whole, leaves, encoding, workers=team, force=force, share=share
+                )
+            if names:
+                _exclude(report, leaves, names)
+            report.say_missing_parts(sys.argv[1:])
     report.say_failures()
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
     raise typer.Exit(1 if report.failures else 0)
 
 
-def _build_sidecars(report: Report, workers: int) -> None:
+def _build_sidecars(report: Report, workers: Workers) -> None:
     from playhead.index.sidecar_run import build_sidecars  # noqa: PLC0415
 
     def say_death(sidecar: Sidecar, cause: str) -> None:
@@ -279,7 +283,7 @@ def _count_tokens(
     leaves: Sequence[Leaf],
     encoding: Encoding,
     *,
-    workers: int,
+    workers: Workers,
     force: bool,
     share: Share | None,
 ) -> None:
