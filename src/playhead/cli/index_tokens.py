@@ -153,10 +153,11 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
             homes.update((entry.source, pack) for entry in pack.leaves)
     opened: list[tuple[Leaf, LeafPack]] = []
     for leaf in leaves:
-        if leaf.options.index_pack is not None:
+        sources = leaf_sources(leaf)
+        if sources.declared_pack is not None:
             opened.append((leaf, open_leaves([leaf])[0]))
             continue
-        source = leaf_sources(leaf).source
+        source = sources.source
         if source in homes:
             opened.append((leaf, homes[source].leaf(leaf.key, source)))
     return opened

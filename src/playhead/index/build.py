@@ -96,7 +96,7 @@ def build_packs(
     """
     pace = Pace(None, _DEFAULT_COMMAND, progress)
     settings = PackSettings(embed_rows=embed_rows, skip_bad_rows=skip_bad_rows)
-    own = [leaf_sources(leaf) for leaf in leaves if leaf.options.index_pack is None]
+    own = [one for one in map(leaf_sources, leaves) if one.declared_pack is None]
     todo = targets(own, _under(indexes_root))
     if share is not None:
         return build_share(
@@ -186,7 +186,7 @@ def open_leaves(
         If a source breaks its format.
     """
     described = [leaf_sources(leaf) for leaf in leaves]
-    todo = targets([one for one in described if one.leaf.options.index_pack is None], pack_dir)
+    todo = targets([one for one in described if one.declared_pack is None], pack_dir)
     stale = [target for target in todo if not _is_fresh(target)]
     pace = Pace(None if auto_index else patience_seconds, command, progress)
     costs = [_cost(target) for target in stale]
@@ -200,8 +200,8 @@ def open_leaves(
     homes = {member.source: target.path for target in todo for member in target.members}
     packs = {path: open_pack(path) for path in set(homes.values())}
     return [
-        open_declared(one, one.leaf.options.index_pack)
-        if one.leaf.options.index_pack is not None
+        open_declared(one, one.declared_pack)
+        if one.declared_pack is not None
         else packs[homes[one.source]].leaf(one.leaf.key, one.source)
         for one in described
     ]

@@ -37,7 +37,7 @@ def demand_indexes(target: Target, command: str) -> None:
         If an `.idx` does not belong to its file as it is now.
     """
     for member in target.members:
-        if member.leaf.options.indexed is not True:
+        if member.leaf.options.indexed is not True or member.offsets_from is not None:
             continue
         for sidecar in sidecars_of(member.leaf):
             if is_fresh(sidecar):

@@ -19,6 +19,7 @@ from playhead.index.build_pace import part_cost
 from playhead.index.build_parts import Part, parts
 from playhead.index.build_rows import Rows, ScanTask
 from playhead.index.columns import ColumnSpool, Digester
+from playhead.index.foreign import check_foreign
 from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
 from playhead.storage.compression import is_compressed
@@ -196,6 +197,8 @@ class _Output:
 
 
 def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Leaf:
+    if sources.offsets_from is not None:
+        check_foreign(sources.offsets_from, sources.pairs, sources.leaf.name)
     reader: Any = format_of(sources.leaf)
     previous = None if old is None else old.find(sources.leaf.key, sources.source)
     embed = (
@@ -228,6 +231,7 @@ def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
         embed=leaf.embed,
         skip_bad_rows=settings.skip_bad_rows,
         has_offsets=leaf.has_offsets,
+        offsets_from=leaf.sources.offsets_from,
         reader=type(get_format(leaf.bare.type)),
         field_codes=leaf.fields,
     )

@@ -64,6 +64,8 @@ class ScanTask:
     """Whether rows that cannot be used are counted rather than raised."""
     has_offsets: bool = True
     """Whether archives are opened, to find where their members lie."""
+    offsets_from: str | None = None
+    """A pack of NeMo that says where those begin."""
     reader: type | None = None
     """The class of its input type: it travels by name, which loads and registers it."""
     field_codes: dict[str, int] = field(default_factory=dict[str, int])

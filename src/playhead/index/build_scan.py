@@ -136,7 +136,7 @@ def _scan_table(task: ScanTask, reader: ScannedFormat) -> Iterator[Rows]:
 
 def _scan_lines(task: ScanTask, reader: Any) -> Iterator[Rows]:
     others = _Companions(
-        ArchiveIndex(task.pair.tars),
+        ArchiveIndex(task.pair.tars, task.offsets_from),
         FieldFiles(task.pair, task.first_shard, task.field_codes, embed=task.embed),
         reader,
         # A type of somebody's own may have lines of another form, which it takes apart itself.

@@ -15,6 +15,7 @@ import numpy as np
 from playhead.blend.types import has_texts
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.formats import format_of
+from playhead.index.foreign import is_foreign
 from playhead.index.source import stamps
 from playhead.paths import scheme
 from playhead.storage.cache import cache_folder
@@ -58,6 +59,13 @@ class LeafSources:
     """Its manifests with their archives, paths absolute."""
     paths: list[str]
     """Each manifest, followed by its archives and fields."""
+    offsets_from: str | None = None
+    """A pack of NeMo that the leaf declares, which says where members of archives begin."""
+
+    @property
+    def declared_pack(self) -> str | None:
+        """The pack that is used as it is declared; None where one has to be built."""
+        return None if self.offsets_from is not None else self.leaf.options.index_pack
 
     @property
     def options(self) -> dict[str, Any]:
@@ -87,12 +95,14 @@ def leaf_sources(leaf: Leaf) -> LeafSources:
     for paths in local.values():
         _check_text(paths, leaf.name)
     pairs = format_of(leaf).sources(replace(leaf, paths=local))
+    pack = leaf.options.index_pack
     identity = msgspec.json.encode([leaf.type, sorted(local.items()), _shaping(leaf)])
     return LeafSources(
         leaf=leaf,
         source=hashlib.blake2b(identity, digest_size=8).hexdigest(),
         pairs=pairs,
         paths=[path for pair in pairs for path in pair.files],
+        offsets_from=pack if pack is not None and is_foreign(pack) else None,
     )
 
 

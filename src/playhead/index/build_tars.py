@@ -9,6 +9,7 @@ import numpy as np
 
 from playhead.formats import BadRowError
 from playhead.index.build_audios import TurnPlaces
+from playhead.index.foreign import member_offsets
 from playhead.index.tarhop import Archive
 
 if TYPE_CHECKING:
@@ -41,11 +42,18 @@ class TarIndex:
         The archive.
     name_of
         What is looked for of a member's name; all of it by default.
+    known
+        Where its members begin, if an index says it, shape (N,).
     """
 
-    def __init__(self, path: str, name_of: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        path: str,
+        name_of: Callable[[str], str] = str,
+        known: NDArray[np.int64] | None = None,
+    ) -> None:
         names, offset, size = array("q"), array("q"), array("q")
-        for member in Archive(path).hop():
+        for member in Archive(path, known=known).hop():
             names.append(_hash(name_of(member.name)))
             offset.append(member.payload)
             size.append(member.size)
@@ -101,10 +109,13 @@ class ArchiveIndex:
     ----------
     paths
         The archives.
+    offsets_from
+        A pack of NeMo that says where their members begin; None where there is none.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], offsets_from: str | None = None) -> None:
         self._paths = paths
+        self._offsets_from = offsets_from
         self._tars: dict[int, TarIndex] = {}
         self._collection: dict[tuple[int, Callable[[str], str]], TarIndex] = {}
 
@@ -176,14 +187,18 @@ class ArchiveIndex:
     def _collected(self, number: int, name_of: Callable[[str], str]) -> TarIndex:
         index = self._collection.get((number, name_of))
         if index is None:
-            index = self._collection[number, name_of] = TarIndex(self._paths[number], name_of)
+            index = self._collection[number, name_of] = self._scan(number, name_of)
         return index
 
     def _index(self, number: int) -> TarIndex:
         index = self._tars.get(number)
         if index is None:
-            index = self._tars[number] = TarIndex(self._paths[number])
+            index = self._tars[number] = self._scan(number)
         return index
+
+    def _scan(self, number: int, name_of: Callable[[str], str] = str) -> TarIndex:
+        path, pack = self._paths[number], self._offsets_from
+        return TarIndex(path, name_of, None if pack is None else member_offsets(pack, path))
 
     @property
     def num_unused(self) -> int:

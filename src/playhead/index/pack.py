@@ -368,7 +368,7 @@ def _map(path: str) -> Pack:
         raise IndexFileError(
             "this is a pack that NeMo or Lhotse made, of another layout",
             where=path,
-            fix="Leave index_pack out: the columns are built from the manifests",
+            fix="Build one with `playhead pack`",
         )
     if not magic.startswith(_ARROW_MAGIC):
         raise IndexFileError("this is not a pack", where=path, fix=_REBUILD)

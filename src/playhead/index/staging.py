@@ -120,10 +120,10 @@ def _stage_packs(
     folders: dict[str, list[LeafSources]] = {}
     for sources in leaves:
         pack = sources.leaf.options.index_pack
-        if pack is None:
+        if sources.declared_pack is None:
             folder = _pack_folder(_source_root(sources, staging.root, source_root))
             folders.setdefault(folder, []).append(sources)
-        elif not _is_below(pack, staging.root):
+        if pack is not None and not _is_below(pack, staging.root):
             _stage_pack(staging, pack, index_path(pack, staging.root).removesuffix(_SUFFIX))
             packed.update(sources.paths)
     for folder, members in folders.items():

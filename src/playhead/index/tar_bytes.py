@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from playhead.errors import SourceNotFoundError
+from playhead.index.known_headers import KnownHeaders
 from playhead.index.object_blocks import LEAST_BLOCK, ObjectBlocks
 from playhead.storage import access
 from playhead.storage.compression import has_middle, open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from playhead.storage.compression import Readable
 
@@ -44,7 +48,9 @@ class TarBytes(Protocol):
 
 
 @contextmanager
-def open_tar(uri: str, least_block: int = LEAST_BLOCK) -> Generator[TarBytes]:
+def open_tar(
+    uri: str, least_block: int = LEAST_BLOCK, known: NDArray[np.int64] | None = None
+) -> Generator[TarBytes]:
     """Open an archive: offsets are those of the tar, also where it is compressed.
 
     Parameters
@@ -53,6 +59,8 @@ def open_tar(uri: str, least_block: int = LEAST_BLOCK) -> Generator[TarBytes]:
         The archive.
     least_block
         Bytes that a request of an object asks for at least.
+    known
+        Where its members begin, if an index says it, shape (N,).
 
     Raises
     ------
@@ -64,6 +72,8 @@ def open_tar(uri: str, least_block: int = LEAST_BLOCK) -> Generator[TarBytes]:
     if not has_middle(uri):
         with open_whole(uri) as file:
             yield _Stream(file)
+    elif access.is_remote(uri) and known is not None:
+        yield KnownHeaders(uri, access.size(uri), known)
     elif access.is_remote(uri):
         with closing(ObjectBlocks(uri, access.size(uri), least_block)) as blocks:
             yield blocks

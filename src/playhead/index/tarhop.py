@@ -31,6 +31,9 @@ from playhead.storage.tarheader import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from playhead.index.tar_bytes import TarBytes
 
 __all__ = ["Archive", "Member", "is_zero_from"]
@@ -73,6 +76,9 @@ class Archive:
         An archive: a path or a URI. Where it is compressed, offsets are those of the tar.
     least_block
         Bytes that a request of an object asks for at least.
+    known
+        Where its members begin, if an index says it, shape (N,): of an object, their headers are
+        asked for together then.
 
     Attributes
     ----------
@@ -82,8 +88,14 @@ class Archive:
         Bytes of the tar; known once the pass is over.
     """
 
-    def __init__(self, path: str | os.PathLike[str], least_block: int = LEAST_BLOCK) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        least_block: int = LEAST_BLOCK,
+        known: NDArray[np.int64] | None = None,
+    ) -> None:
         self.path = os.fspath(path)
+        self._known = known
         self._least_block = least_block
         self.end = 0
         self.size = 0
@@ -101,7 +113,7 @@ class Archive:
             The archive is damaged, cut short, or cannot be read member by member; the message
             names the member and the byte.
         """
-        with open_tar(self.path, self._least_block) as source:
+        with open_tar(self.path, self._least_block, self._known) as source:
             yield from self._hop(source)
 
     def _hop(self, source: TarBytes) -> Generator[Member]:

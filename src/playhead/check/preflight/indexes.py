@@ -298,7 +298,7 @@ def _declared(
     if known is None:
         known = subject.facts["declared"] = ([], [])
         for named, sources in subject.sources:
-            path = named.leaf.options.index_pack
+            path = sources.declared_pack
             if path is None:
                 continue
             try:

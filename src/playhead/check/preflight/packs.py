@@ -43,7 +43,7 @@ def pack_states(subject: Subject) -> list[PackState]:
     """Look at the packs of all leaves that declare none."""
     known: list[PackState] | None = subject.facts.get("packs")
     if known is None:
-        own = [pair for pair in subject.sources if pair[0].leaf.options.index_pack is None]
+        own = [pair for pair in subject.sources if pair[1].declared_pack is None]
         known = subject.facts["packs"] = _states(own)
     return known
 
