@@ -147,6 +147,11 @@ class Fetcher:
         counts = [len(part.spec.leaves) for part in self._parts]
         self._first_leaves = np.cumsum([0, *counts[:-1]])
 
+    @property
+    def with_audio(self) -> list[bool]:
+        """For each part whether its archives are read."""
+        return [part.with_audio for part in self._parts]
+
     def __reduce__(self) -> tuple[type[Fetcher], tuple[Any, ...]]:
         return type(self), (self.spec, self.dataset, *self._further)
 

@@ -11,9 +11,11 @@ from playhead.errors import ConfigError
 from playhead.fetch import Fetcher
 from playhead.loader.fusion import ending_notes, fused
 from playhead.loader.loader import Loader
+from playhead.loader.locality import may_keep
 from playhead.loader.modalities import check_locators, check_modalities, check_rates
 from playhead.loader.part import open_part
 from playhead.loader.ranks import find_topology
+from playhead.loader.read_ahead import AheadPart, ReadAhead
 from playhead.loader.settings import workers_of
 
 if TYPE_CHECKING:
@@ -113,9 +115,10 @@ def dataloader(
         if blends.fusion == "zip":
             check_rates(dataset, specs)
     options = blends.options
+    fetch = Fetcher(specs[0], dataset, *specs[1:])
     return Loader(
         planning=planning,
-        fetch=Fetcher(specs[0], dataset, *specs[1:]),
+        fetch=fetch,
         topology=topology,
         workers=workers_of(options),
         seed=options.seed,
@@ -123,4 +126,17 @@ def dataloader(
         on_change=options.on_change,
         bad_samples=options.bad_samples,
         dropped=[dropped for part in parts.values() for dropped in part.dropped],
+        read_ahead=_read_ahead(list(parts.values()), fetch),
+    )
+
+
+def _read_ahead(parts: Sequence[Part], fetch: Fetcher) -> ReadAhead | None:
+    """What fetches shards before they are needed, where whole copies may be kept of any."""
+    if not any(may_keep(part.packs) for part in parts):
+        return None
+    return ReadAhead(
+        [
+            AheadPart(part.spec, part.packs, with_audio)
+            for part, with_audio in zip(parts, fetch.with_audio, strict=True)
+        ]
     )

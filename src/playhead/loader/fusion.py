@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from playhead.loader.fusion_turns import TurnRule
     from playhead.loader.ranks import Topology
+    from playhead.loader.read_ahead import WindowAhead
     from playhead.loader.run import Planning, Run
     from playhead.plan import LeafColumns, MicroBatch
     from playhead.plan.resume import OnChange
@@ -225,6 +226,15 @@ class FusedRun:
                 # Whoever waits for a window does not wait for the one after it.
                 self._runs[part].plan_ahead(before[part])
             batch += 1
+
+    def windows_ahead(self, batch: int) -> list[WindowAhead]:
+        """The windows that the parts are in and those after them, as far as they are planned."""
+        before = self._turns.before(batch // self._per_step)
+        return [
+            window
+            for part, (run, steps) in enumerate(zip(self._runs, before, strict=True))
+            for window in run.windows_ahead(steps * self._per_step, part)
+        ]
 
     def neighbours(self, batch: int) -> Iterator[MicroBatch]:
         """The other micro-batches of the step of a batch, from the next slot on and around."""

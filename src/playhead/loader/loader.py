@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from playhead.loader.fusion import FusedPlanning, FusedRun
     from playhead.loader.fusion_position import FusedPosition
     from playhead.loader.ranks import Topology
+    from playhead.loader.read_ahead import ReadAhead
     from playhead.loader.report import Report
     from playhead.loader.run import Planning, Run
     from playhead.loader.stream import Workers
@@ -62,6 +63,8 @@ class Loader:
         The file that lists the samples which were left out; None keeps no list.
     dropped
         For each leaf the rows that were left out of its index, by reason; for `report`.
+    read_ahead
+        What fetches shards before they are needed; None where none are kept.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class Loader:
         on_change: OnChange = "error",
         bad_samples: str | None = None,
         dropped: Sequence[Mapping[str, int]] | None = None,
+        read_ahead: ReadAhead | None = None,
     ) -> None:
         topology.batches_per_step(planning.micro_batches_per_step)
         # A position and a run are always those of the planning, one config's or several ones'.
@@ -90,6 +94,9 @@ class Loader:
         bad_log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
         self._deliveries = Deliveries(self._stream, self._tally, bad_log)
         self._rows_dropped = dropped
+        self._read_ahead = read_ahead
+        if read_ahead is not None:
+            weakref.finalize(self, read_ahead.stop)
         self._run: Run | FusedRun | None = None
         self._restored: Position | FusedPosition | None = None
         self._next_pass = 0
@@ -278,6 +285,8 @@ class Loader:
     def close(self) -> None:
         """End the workers; iterating again starts new ones."""
         self._stream.close()
+        if self._read_ahead is not None:
+            self._read_ahead.stop()
         self._flowing = False
         self._iterator = None
 
@@ -333,6 +342,8 @@ class Loader:
             self._restored = None
         run = self._run
         assert run is not None
+        if self._read_ahead is not None:
+            self._read_ahead.follow(run.windows_ahead(self._delivered))
         if not self._flowing:
             self._deliveries.seek(run, self._delivered)
             self._flowing = True

@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from playhead.index.pack import LeafPack
     from playhead.plan.settings import Locality
 
-__all__ = ["cache_notes", "cache_settings_of", "goes_by_shards", "locality_of", "shard_bytes_of"]
+__all__ = [
+    "cache_notes",
+    "cache_settings_of",
+    "goes_by_shards",
+    "locality_of",
+    "may_keep",
+    "shard_bytes_of",
+]
 
 
 def locality_of(leaves: Sequence[Leaf], packs: Sequence[LeafPack]) -> Locality:
@@ -77,6 +84,13 @@ def shard_bytes_of(pack: LeafPack) -> NDArray[np.int64]:
     has_tar = pack.tar >= 0
     np.maximum.at(ends, pack.tar[has_tar], (pack.audio_offset + pack.audio_size)[has_tar])
     return np.maximum(pack.shards.sizes, ends)
+
+
+def may_keep(packs: Sequence[LeafPack]) -> bool:
+    """Whether whole copies may be kept of any file of a blend, however its passes are ordered."""
+    return any(
+        pack.groups is None and bool(_kept(pack.shards.uris, by_shard=True)) for pack in packs
+    )
 
 
 def cache_notes(

@@ -50,8 +50,13 @@ class Part(NamedTuple):
     """What its plan is a function of."""
     spec: FetchSpec
     """What its batches are made from."""
-    dropped: list[Mapping[str, int]]
-    """For each leaf the rows that were left out of its index, by reason."""
+    packs: list[LeafPack]
+    """The columns of its leaves."""
+
+    @property
+    def dropped(self) -> list[Mapping[str, int]]:
+        """For each leaf the rows that were left out of its index, by reason."""
+        return [pack.dropped for pack in self.packs]
 
 
 def open_part(
@@ -133,7 +138,7 @@ def open_part(
         options,
         replace(planning, beside=_beside(spec)),
         spec,
-        [pack.dropped for pack in packs],
+        packs,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import PositionError
+from playhead.loader.read_ahead import WindowAhead
 from playhead.plan import Position, count_steps, plan_window, resume, start
 
 if TYPE_CHECKING:
@@ -208,6 +209,23 @@ class Run:
         window = self._window_of(step * self._per_step)
         if window is not None:
             self._following(window)
+
+    def windows_ahead(self, batch: int, part: int = 0) -> list[WindowAhead]:
+        """The window of a batch and those after it, as far as they are being planned.
+
+        Parameters
+        ----------
+        batch
+            The batch that is handed out next.
+        part
+            What this run is called among several.
+        """
+        begun = [number for number, one in enumerate(self._windows) if one.first_batch <= batch]
+        ahead = self._windows[begun[-1] if begun else 0 :]
+        return [
+            WindowAhead(part, max(batch - one.first_batch, 0) // self._per_step, one.plan)
+            for one in ahead
+        ]
 
     @property
     def first_kept(self) -> int:

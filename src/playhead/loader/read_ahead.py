@@ -1,0 +1,250 @@
+"""Fetches the shards of the running window, and of the next one, before anybody needs them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from playhead.errors import PlayheadError
+from playhead.loader.window_files import kept_files
+from playhead.storage.held import hold
+from playhead.storage.shard_cache import shard_cache
+from playhead.storage.shard_room import NoPart
+from playhead.storage.shard_wanted import WantedList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+
+    from playhead.fetch import FetchSpec
+    from playhead.index.pack import LeafPack
+    from playhead.loader.window_files import FileUse
+    from playhead.plan import WindowPlan
+    from playhead.storage.held import Held
+    from playhead.storage.shard_cache import ShardCache
+    from playhead.storage.shard_wanted import Shard
+
+__all__ = ["AheadPart", "ReadAhead", "WindowAhead"]
+
+STREAMS: Final = 4
+"""Shards that are fetched at a time."""
+
+_ROUND_SECONDS = 0.5
+_JOIN_SECONDS = 5.0
+
+
+class WindowAhead(NamedTuple):
+    """A window that has batches still to be handed out."""
+
+    part: int
+    """Which of several configs it is of; 0 where there is one."""
+    steps: int
+    """Steps of it that were handed out since its plan was made."""
+    plan: Future[WindowPlan]
+    """Its plan, when it is there."""
+
+
+class AheadPart(NamedTuple):
+    """Where the samples of one config come from."""
+
+    spec: FetchSpec
+    """Its leaves, and where shards are kept."""
+    packs: Sequence[LeafPack]
+    """Their columns."""
+    with_audio: bool
+    """Whether archives are read."""
+
+
+class ReadAhead:
+    """Says what this process needs now and next, and fetches it if no other of the machine does.
+
+    One process of a machine fetches; another takes over when it ends. A loader says how far it is,
+    and never waits for any of this: who needs a shard that is not there yet fetches it, or waits
+    for whoever does.
+
+    Parameters
+    ----------
+    parts
+        The configs, in the order in which windows count them.
+
+    Attributes
+    ----------
+    error
+        What went wrong last; whoever needs that shard will be told.
+    """
+
+    def __init__(self, parts: Sequence[AheadPart]) -> None:
+        self._parts = parts
+        digests = [pack.digest for part in parts for pack in part.packs]
+        self._name = blake2b(" ".join(digests).encode(), digest_size=8).hexdigest()
+        self._windows: Sequence[WindowAhead] = ()
+        self._uses: dict[int, tuple[WindowPlan, list[FileUse]]] = {}
+        self._lists: dict[str, WantedList] = {}
+        self._published: dict[str, list[Shard]] = {}
+        self._lead: dict[str, Held] = {}
+        self._news = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+        self.error: Exception | None = None
+
+    def follow(self, windows: Sequence[WindowAhead]) -> None:
+        """Go on from here.
+
+        Parameters
+        ----------
+        windows
+            The running window and those after it, as far as they are being planned.
+        """
+        is_news = [one.plan for one in windows] != [one.plan for one in self._windows]
+        self._windows = windows
+        if self._thread is None:
+            self._stopped.clear()
+            self._thread = threading.Thread(target=self._run, name="playhead-ahead", daemon=True)
+            self._thread.start()
+        elif is_news:
+            self._news.set()
+
+    def stop(self) -> None:
+        """Need nothing any more, and fetch nothing; a later `follow` starts again."""
+        thread = self._thread
+        # A process that was forked has no threads, and locks in any state.
+        if thread is None or self._process != os.getpid():
+            return
+        self._stopped.set()
+        self._news.set()
+        thread.join(_JOIN_SECONDS)
+        self._thread, self._windows = None, ()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                try:
+                    self._round()
+                except (OSError, PlayheadError) as error:
+                    # Whoever needs what could not be had tries again, and raises.
+                    self.error = error
+                self._news.wait(_ROUND_SECONDS)
+                self._news.clear()
+        finally:
+            for wanted in self._lists.values():
+                wanted.withdraw()
+            for held in self._lead.values():
+                held.close()
+            self._lists.clear()
+            self._published.clear()
+            self._lead.clear()
+
+    def _round(self) -> None:
+        """Say what is needed, and fetch what is not there."""
+        for folder, (cache, uris) in self._needed().items():
+            if not uris and folder not in self._lists:
+                continue
+            shards = self._looked_at(cache, uris)
+            self._publish(folder, cache, shards)
+            missing = [shard for shard in shards if not cache.has(shard)]
+            if missing and self._leads(folder):
+                self._fetch(cache, missing)
+
+    def _needed(self) -> dict[str, tuple[ShardCache, list[str]]]:
+        """What is still needed, by folder, in the order of first use."""
+        needed: dict[str, tuple[ShardCache, dict[str, None]]] = {}
+        uses: dict[int, tuple[WindowPlan, list[FileUse]]] = {}
+        for window in self._windows:
+            try:
+                plan = window.plan.result()
+            except (CancelledError, PlayheadError):
+                continue  # whoever takes batches will be told
+            part = self._parts[window.part]
+            known = self._uses.get(id(plan)) or (plan, self._files_of(plan, part))
+            uses[id(plan)] = known
+            settings = part.spec.cache
+            _, uris = needed.setdefault(settings.folder, (shard_cache(settings), {}))
+            step = plan.first_step + window.steps
+            uris |= dict.fromkeys(use.uri for use in known[1] if use.last >= step)
+        self._uses = uses
+        return {folder: (cache, list(uris)) for folder, (cache, uris) in needed.items()}
+
+    def _files_of(self, plan: WindowPlan, part: AheadPart) -> list[FileUse]:
+        samples = plan.samples_from(plan.first_step)
+        return kept_files(samples, part.spec.leaves, part.packs, with_audio=part.with_audio)
+
+    def _looked_at(self, cache: ShardCache, uris: Sequence[str]) -> list[Shard]:
+        try:
+            return cache.look(uris)
+        except (OSError, PlayheadError) as error:
+            self.error = error
+        found: list[Shard] = []
+        for uri in uris:
+            with suppress(OSError, PlayheadError):
+                found += cache.look([uri])
+        return found
+
+    def _publish(self, folder: str, cache: ShardCache, shards: list[Shard]) -> None:
+        if self._published.get(folder) == shards:
+            return
+        cache.room.folder.mkdir(parents=True, exist_ok=True)
+        wanted = self._lists.setdefault(folder, WantedList(cache.room.folder))
+        wanted.publish(shards)
+        self._published[folder] = shards
+
+    def _leads(self, folder: str) -> bool:
+        """Whether it is this process that fetches."""
+        if folder not in self._lead:
+            held = hold(Path(folder) / f"{self._name}.lead", create=True)
+            if held is None:
+                return False
+            self._lead[folder] = held
+        return True
+
+    def _fetch(self, cache: ShardCache, shards: Sequence[Shard]) -> None:
+        """Fetch shards, several side by side, until there is no more room."""
+        queue = _Queue(shards)
+        threads = [
+            threading.Thread(
+                target=self._fetch_from,
+                args=(cache, queue),
+                name=f"playhead-ahead-{n}",
+                daemon=True,
+            )
+            for n in range(min(STREAMS, len(shards)))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _fetch_from(self, cache: ShardCache, queue: _Queue) -> None:
+        for shard in queue:
+            try:
+                found = cache.fill(shard, stopped=self._stopped.is_set)
+            except (OSError, PlayheadError) as error:
+                self.error = error
+                continue
+            if found is NoPart.FULL or self._stopped.is_set():
+                queue.close()
+
+
+class _Queue:
+    """What several threads take shards from, one after another."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = shards
+        self._next = count()
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+
+    def __iter__(self) -> Iterator[Shard]:
+        while not self._closed:
+            place = next(self._next)
+            if place >= len(self._shards):
+                return
+            yield self._shards[place]
