@@ -24,6 +24,7 @@ from playhead.loader.run import Planning
 from playhead.loader.stream import Workers
 from playhead.plan import Batching, Shape
 from support.plans import columns, speech
+from support.stores import MemoryStore, plugged_in
 
 LOCALITIES = st.sampled_from(["rows", "shards"])
 
@@ -157,7 +158,12 @@ def test_a_shard_larger_than_all_that_may_be_kept_is_an_error_with_both_sizes():
     with pytest.raises(ConfigError, match=r"999 bytes in all.*talk alone has 1,000.*s3://b/1"):
         cache_notes([leaf], [pack_of(uris, [10, 1000])], "shards", 999)
     assert cache_notes([leaf], [pack_of(uris, [10, 1000])], "shards", 1000) == []
-    assert cache_notes([leaf], [pack_of(uris, [10, 1000])], "rows", 9) == []
+    with plugged_in(MemoryStore()) as store:
+        assert cache_notes([leaf], [pack_of(uris, [10, 1000])], "rows", 9) == []
+        # Of a server that gives no parts whole copies are kept, whatever the order.
+        store.without_ranges.update(uris)
+        with pytest.raises(ConfigError, match=r"9 bytes in all"):
+            cache_notes([leaf], [pack_of(uris, [10, 1000])], "rows", 9)
     assert cache_notes([leaf], [pack_of(["/data/0.tar"], [10])], "shards", 9) == []
 
 

@@ -225,6 +225,15 @@ def test_after_the_machine_was_started_anew_nothing_is_taken_up(tmp_path, store,
     assert not list(cache.room.folder.glob("*.part"))
 
 
+def test_what_a_server_gives_no_parts_of_is_kept_whatever_must_go_for_it(tmp_path, store):
+    store.without_ranges.update(store.objects)
+    cache = cache_of(tmp_path, 2500)
+    WantedList(cache.room.folder).publish(cache.look(["s3://b/0.tar", "s3://b/1.tar"]))
+    for number in (0, 1, 2, 3, 0):
+        assert cache.read(f"s3://b/{number}.tar", [3], [4]) == [content(number, 9)[3:7]]
+    assert store.asked == []
+
+
 def test_compressed_archives_are_kept_decompressed(tmp_path, store):
     plain = content(3, 5000)
     store.objects["s3://b/a.tar.gz"] = gzip.compress(plain[:2000]) + gzip.compress(plain[2000:])

@@ -28,12 +28,15 @@ class MemoryStore:
         The ranges that were read, in the order of their requests.
     streamed
         The URIs that were read from their start.
+    without_ranges
+        The URIs of which no parts can be read.
     """
 
     def __init__(self, objects: dict[str, bytes] | None = None) -> None:
         self.objects = dict(objects or {})
         self.asked: list[ByteRange] = []
         self.streamed: list[str] = []
+        self.without_ranges: set[str] = set()
         self._lock = threading.Lock()
 
     @property
@@ -54,6 +57,10 @@ class MemoryStore:
             if len(data) < one.size:
                 raise DataError("the object ends early", where=f"{one.uri}, byte {one.offset}")
         return found
+
+    def has_ranges(self, uri: str) -> bool:
+        """Whether parts of an object can be read."""
+        return uri not in self.without_ranges
 
     def stream(self, uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
         """An object in blocks."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playhead.storage.shard_cache import CacheSettings
 
-__all__ = ["Kept", "is_kept"]
+__all__ = ["Kept", "is_kept", "kept_among"]
 
 
 def is_kept(uri: str, *, by_shard: bool) -> bool:
@@ -37,11 +37,31 @@ def is_kept(uri: str, *, by_shard: bool) -> bool:
     >>> is_kept("/data/a.tar", by_shard=True), is_kept("/data/a.tar.gz", by_shard=False)
     (False, True)
     """
-    if must_be_whole(uri):
+    if by_shard and is_remote(uri) and not (served_by_aistore(uri) and wants_get_batch()):
         return True
-    if not (by_shard and is_remote(uri)):
-        return False
-    return not (served_by_aistore(uri) and wants_get_batch())
+    # Asked last: it may take a request.
+    return must_be_whole(uri)
+
+
+def kept_among(uris: Sequence[str], *, by_shard: bool) -> list[int]:
+    """Which of many files are read from whole copies; those that begin and end alike go together.
+
+    Parameters
+    ----------
+    uris
+        The files.
+    by_shard
+        As `is_kept`.
+    """
+    known: dict[tuple[str, str], bool] = {}
+    kept: list[int] = []
+    for number, uri in enumerate(uris):
+        alike = "" if uri.startswith("/") else uri[: uri.find("/", 8)], uri[-5:]
+        if alike not in known:
+            known[alike] = is_kept(uri, by_shard=by_shard)
+        if known[alike]:
+            kept.append(number)
+    return kept
 
 
 class Kept:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.errors import ConfigError
-from playhead.fetch.kept import is_kept
+from playhead.fetch.kept import kept_among
 from playhead.loader.columns import has_tables
 from playhead.paths import scheme
 from playhead.storage.access import OBJECT_SCHEMES
 from playhead.storage.cache import cache_folder
-from playhead.storage.compression import is_archive
+from playhead.storage.compression import has_middle, is_archive
 from playhead.storage.get_batch import served_by_aistore
-from playhead.storage.shard_cache import CacheSettings, must_be_whole
+from playhead.storage.shard_cache import CacheSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,10 +62,10 @@ def goes_by_shards(uri: str) -> bool:
     >>> goes_by_shards("s3://b/a.tar"), goes_by_shards("/data/a.tar")
     (True, False)
     """
-    if must_be_whole(uri):
-        # Of a compressed manifest the rows are in the pack.
-        return is_archive(uri)
-    return scheme(uri) in OBJECT_SCHEMES and not served_by_aistore(uri)
+    if scheme(uri) in OBJECT_SCHEMES and not served_by_aistore(uri):
+        return True
+    # Of a compressed manifest the rows are in the pack.
+    return is_archive(uri) and not has_middle(uri)
 
 
 def cache_settings_of(options: Options) -> CacheSettings:
@@ -89,7 +89,7 @@ def shard_bytes_of(pack: LeafPack) -> NDArray[np.int64]:
 def may_keep(packs: Sequence[LeafPack]) -> bool:
     """Whether whole copies may be kept of any file of a blend, however its passes are ordered."""
     return any(
-        pack.groups is None and bool(_kept(pack.shards.uris, by_shard=True)) for pack in packs
+        pack.groups is None and bool(kept_among(pack.shards.uris, by_shard=True)) for pack in packs
     )
 
 
@@ -120,7 +120,7 @@ def cache_notes(
     in_use = 0
     for leaf, pack in zip(leaves, packs, strict=True):
         uris = pack.shards.uris
-        kept = [] if pack.groups is not None else _kept(uris, by_shard=locality == "shards")
+        kept = [] if pack.groups is not None else kept_among(uris, by_shard=locality == "shards")
         if not kept:
             continue
         sizes = shard_bytes_of(pack)[kept]
@@ -142,16 +142,3 @@ def cache_notes(
         )
         return [note]
     return []
-
-
-def _kept(uris: Sequence[str], *, by_shard: bool) -> list[int]:
-    """Which files are kept; those that begin and end alike are, or are not, together."""
-    known: dict[tuple[str, str], bool] = {}
-    kept: list[int] = []
-    for number, uri in enumerate(uris):
-        alike = "" if uri.startswith("/") else uri[: uri.find("/", 8)], uri[-5:]
-        if alike not in known:
-            known[alike] = is_kept(uri, by_shard=by_shard)
-        if known[alike]:
-            kept.append(number)
-    return kept

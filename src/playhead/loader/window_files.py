@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from playhead.fetch.kept import is_kept
+from playhead.fetch.kept import kept_among
 from playhead.index.concatenation import joined_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def kept_files(
         by_shard = samples.by_shard is not None and bool(samples.by_shard[mine].any())
         uris = pack.shards.uris
         # What is read in stretches of a table has its own way to keep them.
-        kept = set() if pack.groups is not None else _kept(uris, by_shard=by_shard)
+        kept = set() if pack.groups is not None else set(kept_among(uris, by_shard=by_shard))
         if not kept:
             continue
         rows = samples.row[mine]
@@ -74,10 +74,6 @@ def kept_files(
                 steps = samples.step[[first[file], last[file]]].tolist()
                 found.append((int(first[file]), FileUse(uris[file], *steps)))
     return [use for _, use in sorted(found)]
-
-
-def _kept(uris: Sequence[str], *, by_shard: bool) -> set[int]:
-    return {number for number, uri in enumerate(uris) if is_kept(uri, by_shard=by_shard)}
 
 
 def _files(

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from playhead.errors import PlayheadError, StorageError
+from playhead.errors import DataError, PlayheadError, StorageError
 from playhead.storage import access, local
 from playhead.storage.cache import cache_folder
 from playhead.storage.compression import has_middle, is_compressed, open_whole
@@ -202,6 +202,8 @@ class ShardCache:
         before, keep = part.written, False
         try:
             found = self._pour(shard, part, displace=displace, stopped=stopped)
+            if found is NoPart.CHANGED:
+                self._known.pop(shard.uri, None)
             if found is None:
                 self.room.finish(part, part.written - before)
                 return part.held
@@ -229,18 +231,22 @@ class ShardCache:
         """Write a shard to its end; say why where it does not come to that."""
         descriptor = part.held.descriptor
         os.lseek(descriptor, part.written, os.SEEK_SET)
-        for block in _blocks(shard.uri, part.written):
-            size = part.written + len(block)
-            if size > part.reserved and not self._widened(part, size, displace=displace):
-                return NoPart.FULL
-            _write(descriptor, block)
-            part.written = size
-            if stopped is not None and stopped():
-                return NoPart.BUSY
-        if self._is_changed(shard, part.written):
-            self._known.pop(shard.uri, None)
+        try:
+            for block in _blocks(shard.uri, part.written):
+                size = part.written + len(block)
+                if size > part.reserved and not self._widened(part, size, displace=displace):
+                    return NoPart.FULL
+                _write(descriptor, block)
+                part.written = size
+                if stopped is not None and stopped():
+                    return NoPart.BUSY
+        except DataError:
+            if not self._is_replaced(shard):
+                raise
             return NoPart.CHANGED
-        return None
+        has_size = shard.size and has_middle(shard.uri)
+        is_other = self._is_replaced(shard) or (has_size and part.written != shard.size)
+        return NoPart.CHANGED if is_other else None
 
     def _widened(self, part: Part, size: int, *, displace: bool) -> bool:
         """Make room for more than was expected, generously if that can be."""
@@ -254,10 +260,8 @@ class ShardCache:
         """How many bytes to ask room for where nobody knows how many will come."""
         return min(_WIDEN_BYTES, max(self.room.limit_bytes // 8, 1))
 
-    def _is_changed(self, shard: Shard, written: int) -> bool:
-        """Whether what was fetched cannot be the state that was looked at before."""
-        if has_middle(shard.uri) and shard.size and written != shard.size:
-            return True
+    def _is_replaced(self, shard: Shard) -> bool:
+        """Whether there is another state of it by now than was looked at before."""
         (now,) = access.stats([shard.uri])
         return (now.size, now.version) != (shard.size, shard.version)
 
@@ -305,8 +309,14 @@ class _Wait:
 
 
 def must_be_whole(uri: str) -> bool:
-    """Whether one can only read from the start: compressed archives, pipes, some servers."""
-    return not has_middle(uri)
+    """Whether one can only read from the start: compressed archives, pipes, some servers.
+
+    Raises
+    ------
+    SourceNotFoundError, StorageError
+        If the server has to be asked, and the object is not there or cannot be read.
+    """
+    return not (has_middle(uri) and access.has_ranges(uri))
 
 
 def _blocks(uri: str, start: int) -> Iterator[bytes]:
