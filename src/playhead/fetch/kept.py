@@ -32,10 +32,10 @@ def is_kept(uri: str, *, by_shard: bool) -> bool:
 
     Examples
     --------
-    >>> is_kept("s3://b/a.tar", by_shard=True), is_kept("s3://b/a.tar", by_shard=False)
+    >>> is_kept("s3://b/a.tar", by_shard=True), is_kept("/data/a.tar", by_shard=True)
     (True, False)
-    >>> is_kept("/data/a.tar", by_shard=True), is_kept("/data/a.tar.gz", by_shard=False)
-    (False, True)
+    >>> is_kept("/data/a.tar.gz", by_shard=False)
+    True
     """
     if by_shard and is_remote(uri) and not (served_by_aistore(uri) and wants_get_batch()):
         return True
