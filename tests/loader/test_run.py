@@ -11,6 +11,7 @@ import pytest
 
 from playhead.errors import PositionError
 from playhead.loader import run as run_module
+from playhead.loader.fork_lock import fork_lock
 from playhead.loader.ranks import Topology
 from playhead.loader.run import Planning, Run
 from playhead.plan import Batching, LeafColumns, Shape, start
@@ -57,7 +58,7 @@ def test_a_fork_waits_until_no_plan_is_being_made(monkeypatch):
     child = os.fork()
     if child == 0:
         # The child of a fork that waited has the finished plan, and can plan itself.
-        free = run_module._planning_lock.acquire(timeout=5)
+        free = fork_lock.acquire(timeout=5)
         os._exit(0 if finished and free else 1)
     _, status = os.waitpid(child, 0)
     thread.join(10)

@@ -342,11 +342,11 @@ class Loader:
             self._restored = None
         run = self._run
         assert run is not None
-        if self._read_ahead is not None:
-            self._read_ahead.follow(run.windows_ahead(self._delivered))
         if not self._flowing:
             self._deliveries.seek(run, self._delivered)
             self._flowing = True
+        if self._read_ahead is not None:
+            self._read_ahead.follow(run.windows_ahead(self._delivered))
         try:
             with self.waits.timed():
                 batch = self._deliveries.next(run, self._delivered)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from playhead.errors import PlayheadError
+from playhead.loader.fork_lock import fork_lock
 from playhead.loader.window_files import kept_files
 from playhead.storage.held import hold
 from playhead.storage.shard_cache import shard_cache
@@ -19,7 +20,7 @@ from playhead.storage.shard_room import NoPart
 from playhead.storage.shard_wanted import WantedList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Future
 
     from playhead.fetch import FetchSpec
@@ -90,7 +91,9 @@ class ReadAhead:
         self._lead: dict[str, Held] = {}
         self._news = threading.Event()
         self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._due = threading.Condition()
+        self._shards: deque[tuple[ShardCache, Shard]] = deque()
+        self._threads: list[threading.Thread] = []
         self._process = os.getpid()
         self.error: Exception | None = None
 
@@ -104,23 +107,28 @@ class ReadAhead:
         """
         is_news = [one.plan for one in windows] != [one.plan for one in self._windows]
         self._windows = windows
-        if self._thread is None:
+        if not self._threads:
             self._stopped.clear()
-            self._thread = threading.Thread(target=self._run, name="playhead-ahead", daemon=True)
-            self._thread.start()
+            tasks = [self._run, *[self._fetch] * STREAMS]
+            self._threads = [
+                threading.Thread(target=task, name="playhead-ahead", daemon=True) for task in tasks
+            ]
+            for thread in self._threads:
+                thread.start()
         elif is_news:
             self._news.set()
 
     def stop(self) -> None:
         """Need nothing any more, and fetch nothing; a later `follow` starts again."""
-        thread = self._thread
         # A process that was forked has no threads, and locks in any state.
-        if thread is None or self._process != os.getpid():
+        if not self._threads or self._process != os.getpid():
             return
         self._stopped.set()
         self._news.set()
-        thread.join(_JOIN_SECONDS)
-        self._thread, self._windows = None, ()
+        for thread in self._threads:
+            thread.join(_JOIN_SECONDS)
+        self._threads, self._windows = [], ()
+        self._shards.clear()
 
     def _run(self) -> None:
         try:
@@ -142,15 +150,19 @@ class ReadAhead:
             self._lead.clear()
 
     def _round(self) -> None:
-        """Say what is needed, and fetch what is not there."""
+        """Say what is needed, and have fetched what is not there."""
+        missing: deque[tuple[ShardCache, Shard]] = deque()
         for folder, (cache, uris) in self._needed().items():
             if not uris and folder not in self._lists:
                 continue
             shards = self._looked_at(cache, uris)
             self._publish(folder, cache, shards)
-            missing = [shard for shard in shards if not cache.has(shard)]
-            if missing and self._leads(folder):
-                self._fetch(cache, missing)
+            if all(map(cache.has, shards)) or not self._leads(folder):
+                continue
+            missing += [(cache, shard) for shard in shards if not cache.has(shard)]
+        with self._due:
+            self._shards = missing
+            self._due.notify_all()
 
     def _needed(self) -> dict[str, tuple[ShardCache, list[str]]]:
         """What is still needed, by folder, in the order of first use."""
@@ -162,9 +174,14 @@ class ReadAhead:
             except (CancelledError, PlayheadError):
                 continue  # whoever takes batches will be told
             part = self._parts[window.part]
-            known = self._uses.get(id(plan)) or (plan, self._files_of(plan, part))
-            uses[id(plan)] = known
             settings = part.spec.cache
+            known = self._uses.get(id(plan))
+            if known is None:
+                # A store imports what it needs when it is first asked, which is to be here.
+                with fork_lock:
+                    known = plan, self._files_of(plan, part)
+                    shard_cache(settings).look([use.uri for use in known[1][:1]])
+            uses[id(plan)] = known
             _, uris = needed.setdefault(settings.folder, (shard_cache(settings), {}))
             step = plan.first_step + window.steps
             uris |= dict.fromkeys(use.uri for use in known[1] if use.last >= step)
@@ -203,48 +220,19 @@ class ReadAhead:
             self._lead[folder] = held
         return True
 
-    def _fetch(self, cache: ShardCache, shards: Sequence[Shard]) -> None:
-        """Fetch shards, several side by side, until there is no more room."""
-        queue = _Queue(shards)
-        threads = [
-            threading.Thread(
-                target=self._fetch_from,
-                args=(cache, queue),
-                name=f"playhead-ahead-{n}",
-                daemon=True,
-            )
-            for n in range(min(STREAMS, len(shards)))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    def _fetch_from(self, cache: ShardCache, queue: _Queue) -> None:
-        for shard in queue:
+    def _fetch(self) -> None:
+        """Fetch one shard after another, until it is all over."""
+        while not self._stopped.is_set():
+            with self._due:
+                if not self._shards:
+                    self._due.wait(_ROUND_SECONDS)
+                    continue
+                cache, shard = self._shards.popleft()
             try:
                 found = cache.fill(shard, stopped=self._stopped.is_set)
             except (OSError, PlayheadError) as error:
                 self.error = error
                 continue
-            if found is NoPart.FULL or self._stopped.is_set():
-                queue.close()
-
-
-class _Queue:
-    """What several threads take shards from, one after another."""
-
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        self._shards = shards
-        self._next = count()
-        self._closed = False
-
-    def close(self) -> None:
-        self._closed = True
-
-    def __iter__(self) -> Iterator[Shard]:
-        while not self._closed:
-            place = next(self._next)
-            if place >= len(self._shards):
-                return
-            yield self._shards[place]
+            if found is NoPart.FULL:
+                with self._due:
+                    self._shards.clear()

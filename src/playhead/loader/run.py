@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import PositionError
+from playhead.loader.fork_lock import fork_lock
 from playhead.loader.read_ahead import WindowAhead
 from playhead.plan import Position, count_steps, plan_window, resume, start
 
@@ -21,15 +20,6 @@ if TYPE_CHECKING:
     from playhead.plan.resume import OnChange
 
 __all__ = ["Planning", "Run"]
-
-# A worker that is forked while NumPy computes in another thread may never come back.
-_planning_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_planning_lock.acquire,
-        after_in_parent=_planning_lock.release,
-        after_in_child=_planning_lock.release,
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -132,12 +122,12 @@ class Planning:
 
     def window(self, position: Position) -> WindowPlan:
         """The plan of the window that `position` lies in."""
-        with _planning_lock:
+        with fork_lock:
             return plan_window(position, self.leaves, self.shape, self.batching)
 
     def steps_left(self, position: Position) -> int:
         """How many steps a finite pass still has."""
-        with _planning_lock:
+        with fork_lock:
             return count_steps(position, self.leaves, self.shape, self.batching)
 
 
