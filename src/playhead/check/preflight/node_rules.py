@@ -20,10 +20,10 @@ __all__: list[str] = []
 def nodes_differ(subject: Subject) -> Iterator[Seen]:
     """Nodes that see other bytes than most at the ends of a leaf."""
     exchange: Exchange | None = subject.facts.get("exchange")
-    if exchange is None:
-        if subject.facts.get("nodes", 1) > 1:
-            raise CannotRun("nodes cannot be compared without --exchange DIR, a folder all share")
+    if subject.facts.get("nodes", 1) == 1:
         return
+    if exchange is None:
+        raise CannotRun("nodes cannot be compared without --exchange DIR, a folder all share")
     said = exchange.gather("files", ends_of_leaves(subject))
     subject.facts["hosts"] = tuple(said)
     for host, facts in said.items():

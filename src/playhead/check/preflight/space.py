@@ -16,7 +16,7 @@ from playhead.loader.locality import cache_settings_of
 from playhead.storage.compression import is_compressed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from playhead.check.preflight.subject import Subject
 
@@ -52,12 +52,13 @@ def index_space(subject: Subject) -> Iterator[Seen]:
 @rule("cache-bytes", "fail", "A shard is read whole, so the cache has to hold one")
 def cache_bytes(subject: Subject) -> Iterator[Seen]:
     """Caches that are smaller than the largest shard."""
+    sources = {id(named.leaf): found.paths for named, found in subject.sources}
     for _, options, blend, spot in subject.options:
         by_shard = passes_by_shards(blend)
         for leaf in blend.leaves:
             if mode_of(leaf, by_shard=by_shard) != "shards":
                 continue
-            largest = _largest(subject, leaf.paths)
+            largest = _largest(sources.get(id(leaf), ()))
             if largest is not None and largest[1] > options.cache_bytes:
                 yield Seen(
                     f"`cache_bytes` is {options.cache_bytes:,}, and {largest[0]} has"
@@ -88,17 +89,14 @@ def cache_space(subject: Subject) -> Iterator[Seen]:
             )
 
 
-def _largest(subject: Subject, paths: object) -> tuple[str, int] | None:
-    for named, sources in subject.sources:
-        if named.leaf.paths is paths:
-            try:
-                sizes = [one.size for one in stamps(sources.paths)]
-            except PlayheadError:
-                # Another rule says which file is missing.
-                return None
-            place = max(range(len(sizes)), key=sizes.__getitem__, default=None)
-            return None if place is None else (sources.paths[place], sizes[place])
-    return None
+def _largest(paths: Sequence[str]) -> tuple[str, int] | None:
+    try:
+        sizes = [one.size for one in stamps(paths)]
+    except PlayheadError:
+        # Another rule says which file is missing.
+        return None
+    place = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+    return None if place is None else (paths[place], sizes[place])
 
 
 def _free(folder: Path) -> int:

@@ -28,6 +28,8 @@ __all__: list[str] = []
 _TEXTS = frozenset({"txt", "txt_jsonl", "nemo_sft_jsonl"})
 _SHARE_GPT = frozenset({"share_gpt", "share_gpt_webdataset"})
 _HEAD_BYTES = 1 << 16
+# Enough to tell a misspelt field, and few enough for any store.
+_MOST_MANIFESTS = 64
 
 
 @rule("tokenizer", "fail", "Batches depend on tokens that nothing would count", 41)
@@ -205,6 +207,7 @@ def audio_placeholders(subject: Subject) -> Iterator[Seen]:
 def text_field(subject: Subject) -> Iterator[Seen]:
     """NeMo manifests whose first row lacks the field of the transcript."""
     of_nemo = [named for named in subject.leaves if named.leaf.type in ("nemo", "nemo_tarred")]
+    of_nemo = of_nemo[:: -(-len(of_nemo) // _MOST_MANIFESTS) or 1]
     looked = 0
     for named in of_nemo:
         row = _first_row(named)
