@@ -163,7 +163,7 @@ def fetch_some(subject: Subject, request: FetchRequest) -> Fetched:
     found: list[LeafFetch] = []
     for blend in subject.blends.parts.values():
         bare = replace(blend, options=_bare(blend.options))
-        for part, only in _opened(bare, subject, found):
+        for part, only in _opened(bare, subject, request.samples, found):
             found += _of_part(part, only, request)
     return Fetched(leaves=tuple(found), hours_per_hour=request.hours_per_hour)
 
@@ -192,20 +192,23 @@ def _bare(options: Options) -> Options:
     )
 
 
-def _opened(blend: Blend, subject: Subject, found: list[LeafFetch]) -> Iterator[tuple[Part, Blend]]:
+def _opened(
+    blend: Blend, subject: Subject, samples: int, found: list[LeafFetch]
+) -> Iterator[tuple[Part, Blend]]:
     """Open a blend; if a leaf is in the way, those that can be opened by themselves."""
     try:
         yield _open(blend, subject), blend
     except PlayheadError as error:
         if len(blend.leaves) == 1 or len(blend.leaves) > _MOST_ALONE:
-            found += [_unopened(blend, at, error) for at in range(len(blend.leaves))]
+            places = range(len(blend.leaves))
+            found += [_unopened(blend, at, error, samples) for at in places]
             return
         for at in range(len(blend.leaves)):
             alone = replace(blend, leaves=(blend.leaves[at],), spots=(blend.spots[at],))
             try:
                 yield _open(alone, subject), alone
             except PlayheadError as own:
-                found.append(_unopened(blend, at, own))
+                found.append(_unopened(blend, at, own, samples))
 
 
 def _open(blend: Blend, subject: Subject) -> Part:
@@ -219,10 +222,12 @@ def _open(blend: Blend, subject: Subject) -> Part:
     )
 
 
-def _unopened(blend: Blend, at: int, error: PlayheadError) -> LeafFetch:
+def _unopened(blend: Blend, at: int, error: PlayheadError, samples: int) -> LeafFetch:
     leaf = blend.leaves[at]
     mode = mode_of(leaf, by_shard=passes_by_shards(blend))
-    one = LeafFetch(leaf=leaf.name, mode=mode, asked=1, failures=[_said(error)])
+    one = LeafFetch(
+        leaf=leaf.name, mode=mode, asked=samples, not_tried=samples - 1, failures=[_said(error)]
+    )
     setattr(one, _kind(error), 1)
     return one
 
