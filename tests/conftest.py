@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import servers
-from support.ais_emulator import AisEmulator, be_impatient
+from support.ais_emulator import AisEmulator
+from support.impatience import be_impatient
 
 settings.register_profile(
     "default",

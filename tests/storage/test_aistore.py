@@ -12,9 +12,10 @@ from playhead.storage import access
 from playhead.storage.ais_objects import Wanted
 from playhead.storage.aistore import AIStore
 from playhead.storage.base import ByteRange
-from support.ais_emulator import AisEmulator, be_impatient
+from support.ais_emulator import AisEmulator
 from support.ais_sdk_checks import a_tar
 from support.certificate import make_certificate
+from support.impatience import be_impatient
 
 pytest.importorskip("aistore")
 

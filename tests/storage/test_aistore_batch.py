@@ -13,8 +13,9 @@ from playhead.errors import SourceNotFoundError, StorageError
 from playhead.storage.ais_batch_answer import BatchAnswer, answer_name
 from playhead.storage.ais_objects import Wanted
 from playhead.storage.aistore import AIStore
-from support.ais_emulator import AisEmulator, be_impatient
+from support.ais_emulator import AisEmulator
 from support.ais_sdk_checks import a_tar
+from support.impatience import be_impatient
 
 pytest.importorskip("aistore")
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from support import servers
 from support.ais_get_batch import Settings
 from support.ais_handler import Handler, Server
 from support.ais_objects import Fault, Holdings, bucket_of
@@ -31,7 +30,6 @@ from support.ais_target import Target
 if TYPE_CHECKING:
     from types import TracebackType
 
-    import pytest
     from typing_extensions import Self
 
 LOOPBACK = "127.0.0.1"
@@ -130,25 +128,6 @@ class AisEmulator:
         data = json.dumps({"do": order, **rest}).encode()
         with self._opener.open(Request(self._control, data), timeout=30) as answer:
             return json.loads(answer.read())
-
-
-def be_impatient(monkeypatch: pytest.MonkeyPatch, server: AisEmulator, **environment: str) -> None:
-    """Ask this server from now on, and wait half a second where jobs wait half a minute."""
-    servers.use(
-        monkeypatch,
-        {
-            "AIS_ENDPOINT": server.endpoint,
-            "PLAYHEAD_STORAGE_REQUEST_SECONDS": "0.5",
-            "PLAYHEAD_STORAGE_DEADLINE_SECONDS": "6",
-            "PLAYHEAD_STORAGE_TRIES": "3",
-            **environment,
-        },
-    )
-    for name in ("USE_AIS_GET_BATCH", "USE_AIS_INDIVIDUAL_GETS"):
-        if name not in environment:
-            monkeypatch.delenv(name, raising=False)
-    for module in ("calls", "aistore_batch"):
-        monkeypatch.setattr(f"playhead.storage.{module}.pause_before", lambda number: 0.01)
 
 
 class Control(BaseHTTPRequestHandler):

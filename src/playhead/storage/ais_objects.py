@@ -164,12 +164,15 @@ class AisObjects:
         try:
             return self._raw(wanted, span, direct=True)
         except Exception as error:
-            # The proxy knows addresses and rights of its targets that others may not know.
-            if status_of(error) in (401, 403):
+            # The proxy knows addresses and rights of its targets that others may not know, and
+            # finds them without libraries that fit the client.
+            status = status_of(error)
+            if status in (401, 403) or not (status or isinstance(error, OSError)):
                 raw = self._raw(wanted, span, direct=False)
                 self._direct = False
                 return raw
-            self._direct = not is_unreachable(error)
+            if is_unreachable(error):
+                self._direct = False
             raise
 
     def _raw(self, wanted: Wanted, span: str, *, direct: bool) -> Any:
