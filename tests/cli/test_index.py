@@ -103,7 +103,7 @@ def test_failures_are_named_and_the_others_built(tmp_path):
         (["bad.yaml", "--part", "0/3"], "0/3"),
         (["bad.yaml", "--part", "\u00b2/3"], "\u00b2/3"),
         (["bad.yaml", "--part", "1/"], "1/"),
-        (["ok.jsonl", "--indexes-root", "s3://x/y"], "not local is not supported yet (s3://x/y)"),
+        (["hdfs://x/y.tar"], "hdfs:// here (hdfs://x/y.tar)"),
         (["x" * 300 + ".jsonl"], "no such file or folder"),
         (["--workers", "many", "bad.yaml"], "--workers"),
         ([], "Missing argument"),

@@ -3,8 +3,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.support.stores import MemoryStore, plugged_in
 
-from playhead.errors import ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ConfigError, SourceNotFoundError
 from playhead.index.arguments import discover
 from playhead.index.discover import discover_config
 from playhead.index.found import Discovery, merge, place
@@ -368,5 +369,6 @@ def test_bad_arguments_are_named(tmp_path, name, error, message):
         (tmp_path / name).touch()
     with pytest.raises(error, match=f"{message}.*{name}"):
         discover([str(tmp_path / name)])
-    with pytest.raises(NotSupportedError, match=r"s3://b/a\.tar"):
+    missing = pytest.raises(SourceNotFoundError, match=r"s3://b/a\.tar")
+    with plugged_in(MemoryStore()), missing:
         discover(["s3://b/a.tar"])

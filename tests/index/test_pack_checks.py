@@ -71,9 +71,14 @@ def batch(made, *, row_ends=(0, 1, 1, 2, 2, 3), part_ends=(0, 1, 2, 2, 2, 3), **
     return pa.record_batch(arrays)
 
 
-def check(made=None, entries=None, **damaged):
+def check(made=None, entries=None, compressed=(), **damaged):
+    def have_middle():
+        return ~np.isin(np.arange(len(SIZES)), compressed)
+
     made = columns() if made is None else made
-    check_batch(batch(made, **damaged), made, leaves() if entries is None else entries, SIZES)
+    check_batch(
+        batch(made, **damaged), made, leaves() if entries is None else entries, SIZES, have_middle
+    )
 
 
 def test_what_a_pack_can_have():
@@ -146,3 +151,14 @@ def test_leaves_that_do_not_fit(changed):
 def test_other_types():
     with pytest.raises(ValueError, match="column rate is not int32"):
         check({**columns(), "rate": np.zeros(5, np.int64)})
+
+
+def test_in_a_compressed_file_audio_may_end_behind_the_bytes_that_are_stored():
+    made = columns()
+    tar = int(made["tar"][made["tar"] >= 0][0])
+    made["audio_offset"][made["tar"] == tar] = 1 << 40
+    with pytest.raises(ValueError, match="end after its file"):
+        check(made)
+    with pytest.raises(ValueError, match="end after its file"):
+        check(made, compressed=[tar + 1])
+    check(made, compressed=[tar])

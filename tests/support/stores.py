@@ -11,7 +11,7 @@ import pytest
 
 from playhead.errors import DataError, SourceNotFoundError
 from playhead.storage import access
-from playhead.storage.base import ByteRange, Stat
+from playhead.storage.base import ByteRange, NoRangesError, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -50,6 +50,9 @@ class MemoryStore:
 
     def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """Parts of objects."""
+        for one in ranges:
+            if one.uri in self.without_ranges:
+                raise NoRangesError("the server gives whole objects only", where=one.uri)
         with self._lock:
             self.asked += ranges
         found = [self.of(uri)[offset : offset + size] for uri, offset, size in ranges]
@@ -57,6 +60,10 @@ class MemoryStore:
             if len(data) < one.size:
                 raise DataError("the object ends early", where=f"{one.uri}, byte {one.offset}")
         return found
+
+    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+        """Whole objects."""
+        return [self.of(uri) for uri in uris]
 
     def has_ranges(self, uri: str) -> bool:
         """Whether parts of an object can be read."""

@@ -77,7 +77,8 @@ def index(
     indexes_root: Annotated[
         str | None,
         typer.Option(
-            help="Folder for the .idx files, which mirrors the data's paths.", metavar="DIR"
+            help="Folder for the .idx files, of a disk or a store, which mirrors the data's paths.",
+            metavar="DIR",
         ),
     ] = None,
     workers: WorkerCount = None,
@@ -154,12 +155,6 @@ def index(
 
     import_all(imports or ())
     share = _share_of(part, exclude)
-    if indexes_root is not None and scheme(indexes_root):
-        raise NotSupportedError(
-            "an indexes_root that is not local is not supported yet",
-            where=indexes_root,
-            fix="Give a folder",
-        )
     encoding = _encoding(tokenizer, prompt_format)
     names = _names(exclude)
     found = merge(
@@ -194,6 +189,12 @@ def index(
             _build_sidecars(report, team)
             # Part of the files is not enough for a pack.
             blends = found.blends if kind is None else ()
+            if blends and scheme(indexes_root or ""):
+                report.note(
+                    f"no packs are built: they are mapped into memory, and {indexes_root} is not "
+                    "on a disk; `playhead prefetch --indexes-root DIR` fetches indexes to one"
+                )
+                blends = ()
             read = [_read(blend, data_blend_dir, report) for blend in blends]
             whole = [blend for blend in read if blend is not None]
             leaves = [leaf for blend in whole for leaf in blend.leaves]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead.errors import ArchiveError, ConfigError, NotSupportedError, SourceNotFoundError
+from playhead.errors import ArchiveError, ConfigError, SourceNotFoundError, StorageError
 from playhead.index.found import Discovery, merge, place
 from playhead.index.tar import Layout, guess_layout
-from playhead.paths import exists, expand, scheme
-from playhead.storage.compression import is_compressed
+from playhead.paths import exists, expand
+from playhead.storage import access
+from playhead.storage.compression import has_middle, is_archive, plain_name
+from playhead.storage.folders import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ def discover(
     ----------
     arguments
         Configs (`.yaml`, `.yml`), data files (`.jsonl`, `.json`, `.tar`; braces and `_OP_…_CL_`
-        are expanded) and folders.
+        are expanded) and folders; data may be on stores.
     indexes_root
         Where the `.idx` belong where a config does not say; beside the data if None.
     layout
@@ -78,21 +79,25 @@ def discover(
 
 
 def _file_or_folder(path: str, layout: Layout | None, indexes_root: str | None) -> Discovery:
-    if scheme(path):
-        raise NotSupportedError("files that are not local are not supported yet", where=path)
-    if not exists(path):
+    is_remote = access.is_remote(path)
+    if not is_remote and not exists(path):
         raise SourceNotFoundError(
             "there is no such file or folder", where=path, fix="Correct the path"
         )
-    if Path(path).is_dir():
+    if is_folder(path):
         from playhead.index.discover import discover_folder  # noqa: PLC0415
 
         return discover_folder(path, kind=_KINDS[layout or "shar"], indexes_root=indexes_root)
-    if is_compressed(path):
-        raise ConfigError("a compressed file has no byte offsets", where=path, fix="Decompress it")
-    if path.endswith(".tar"):
+    if not has_middle(path):
+        raise ConfigError(
+            "a compressed file or a pipe has no byte offsets", where=path, fix="Decompress it"
+        )
+    if is_remote:
+        # A typing error is said at once, and by itself.
+        access.stats([path])
+    if is_archive(path):
         kind = _KINDS[layout or _guess(path)]
-    elif path.endswith((".jsonl", ".json")):
+    elif plain_name(path).endswith((".jsonl", ".json")):
         kind = "jsonl"
     else:
         raise ConfigError(
@@ -106,6 +111,8 @@ def _file_or_folder(path: str, layout: Layout | None, indexes_root: str | None) 
 def _guess(path: str) -> Layout:
     try:
         return guess_layout(path)
+    except StorageError:
+        raise
     except (ArchiveError, OSError):
         # It fails again, by name, when it is built.
         return "nemo"

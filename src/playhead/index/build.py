@@ -191,8 +191,7 @@ def open_leaves(
     pace = Pace(None if auto_index else patience_seconds, command, progress)
     costs = [_cost(target) for target in stale]
     pace.add(sum(costs))
-    for target in stale:
-        demand_indexes(target, command)
+    demand_indexes(stale, command)
     if wait_seconds is None:
         wait_seconds = _AUTO_WAIT_SECONDS if auto_index else WAIT_SECONDS
     for target, cost in zip(stale, costs, strict=True):

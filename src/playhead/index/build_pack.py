@@ -22,7 +22,7 @@ from playhead.index.columns import ColumnSpool, Digester
 from playhead.index.foreign import check_foreign
 from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
-from playhead.storage.compression import is_compressed
+from playhead.storage.compression import has_middle, is_archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.blend.leaf import Leaf
+    from playhead.formats import SourcePair
     from playhead.index.build_pace import Pace
     from playhead.index.build_target import LeafSources, Target
     from playhead.index.pack import LeafPack, Pack
@@ -203,7 +204,7 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
     previous = None if old is None else old.find(sources.leaf.key, sources.source)
     embed = (
         settings.embed_rows
-        or any(is_compressed(path) for path in sources.paths)
+        or any(not has_middle(path) for pair in sources.pairs for path in _lines_of(pair))
         # Nobody but the index makes them.
         or (isinstance(reader, ScannedFormat) and not isinstance(reader, TableFormat))
         or (previous is not None and previous.entry.embedded)
@@ -221,6 +222,12 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
         known = [part._replace(known=None) for part in known]
     bare = replace(sources.leaf, paths={})
     return _Leaf(bare, sources, previous, known, embed, has_offsets, fields)
+
+
+def _lines_of(pair: SourcePair) -> Iterator[str]:
+    """The files that rows are read from; archives of audio are none."""
+    yield pair.manifest
+    yield from (shard.path for shard in pair.fields if not is_archive(shard.path))
 
 
 def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
@@ -287,7 +294,7 @@ def _read(
 
 def _append(part: Part, cost: float, scanned: Iterator[Rows], output: _Output, pace: Pace) -> None:
     size, own = part.stamps[0].size, part_cost(part.stamps[:1])
-    whole = size > 0 and not is_compressed(part.pair.manifest)
+    whole = size > 0 and has_middle(part.pair.manifest)
     done = 0.0
     for rows in scanned:
         output.append(rows)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from playhead.blend.types import has_texts
-from playhead.errors import ConfigError, NotSupportedError
+from playhead.errors import ConfigError
 from playhead.formats import format_of
 from playhead.index.foreign import is_foreign
 from playhead.index.source import stamps
@@ -212,10 +212,11 @@ def _folder(leaf: Leaf, pack_dir: str | None) -> Path:
     root = leaf.options.indexes_root
     if root is not None:
         if scheme(root):
-            raise NotSupportedError(
-                "an indexes_root that is not local is not supported yet",
+            raise ConfigError(
+                "packs are mapped into memory, and this indexes_root is not on a disk",
                 where=root,
-                fix="Give a folder",
+                fix="Fetch what is there by `playhead prefetch --indexes-root DIR CONFIG`, and set "
+                "indexes_root to DIR",
             )
         return Path(root) / PACK_FOLDER
     return cache_folder("packs")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from playhead.blend.section import find_section
@@ -15,8 +15,9 @@ from playhead.errors import ConfigError, NotSupportedError, PlayheadError, Sourc
 from playhead.formats.share_gpt_shards import shards_of
 from playhead.index.found import Blend, Discovery, Problem, place
 from playhead.index.sidecars import Sidecar
-from playhead.paths import expand, scheme
-from playhead.storage.compression import is_compressed
+from playhead.paths import expand
+from playhead.storage.compression import has_middle, is_archive, plain_name
+from playhead.storage.folders import archives_under, is_folder, names_in
 
 if TYPE_CHECKING:
     from playhead.index.sidecars import Kind
@@ -180,21 +181,19 @@ class _Walk:
 
     def folder(self, path: str, kind: Kind, root: str | None) -> None:
         """Take the JSONL and tars directly inside a folder."""
-        if scheme(path):
-            error = NotSupportedError("folders that are not local are not supported yet")
-            self.problems.append(Problem(path=path, kind=kind, error=error))
-            return
         lines = (".jsonl", ".json") if kind == "nemo_tar" else (".jsonl",)
         try:
-            inside = sorted(str(item) for item in Path(path).iterdir() if item.is_file())
+            inside = [posixpath.join(path, name) for name in names_in(path)]
+        except PlayheadError as error:
+            self._problem(path, kind, error)
+            return
         except OSError as error:
             self._missing(path, kind, f"the folder cannot be read: {error.strerror}")
             return
         wanted: dict[str, Kind] = {}
         for item in inside:
-            plain = _without_compression(item)
-            if plain.endswith((*lines, ".tar")):
-                wanted[item] = kind if plain.endswith(".tar") else "jsonl"
+            if is_archive(item) or plain_name(item).endswith(lines):
+                wanted[item] = kind if is_archive(item) else "jsonl"
         if not wanted:
             self._missing(path, kind, f"the folder holds neither {lines[0]} nor .tar files")
         for item, its_kind in wanted.items():
@@ -244,12 +243,19 @@ class _Walk:
         for path in _flatten(value["tarred_audio_filepaths"], where) if manifests else ():
             self._file(path, "nemo_tar", root)
         for path in _flatten(value["paths"], where):
-            if not scheme(path) and Path(path).is_dir():
-                for item in sorted(Path(path).rglob("*.tar")):
-                    self._file(str(item), "nemo_tar", root)
+            if is_folder(path):
+                self._archives(path, root)
             else:
-                is_tar = _without_compression(path).endswith(".tar")
-                self._file(path, "nemo_tar" if is_tar else "jsonl", root)
+                self._file(path, "nemo_tar" if is_archive(path) else "jsonl", root)
+
+    def _archives(self, folder: str, root: str | None) -> None:
+        try:
+            tars = archives_under(folder)
+        except PlayheadError as error:
+            self._problem(folder, "nemo_tar", error)
+            return
+        for item in tars:
+            self._file(item, "nemo_tar", root)
 
     def _blend(self, tree: YamlTree, node: dict[Any, Any], keys: _Keys, root: str | None) -> None:
         at = (*keys, "input_cfg")
@@ -273,8 +279,7 @@ class _Walk:
     def _shar(self, spec: Any, root: str | None, where: str) -> None:
         if isinstance(spec, dict):
             for path in _flatten(list(cast("dict[Any, Any]", spec).values()), where):
-                is_tar = _without_compression(path).endswith(".tar")
-                self._file(path, "wds_tar" if is_tar else "jsonl", root)
+                self._file(path, "wds_tar" if is_archive(path) else "jsonl", root)
         else:
             for path in _flatten(spec, where):
                 self.folder(path, "wds_tar", root)
@@ -287,27 +292,41 @@ class _Walk:
             return
         where = _where(tree, keys)
         for path in _flatten(tree.resolve(node.get("data_dir"), (*keys, "data_dir")), where):
-            try:
-                tars = shards_of(path, where)
-            except PlayheadError as error:
-                self.mentions += 1
-                self.problems.append(Problem(path=path, kind="wds_tar", error=error))
-                continue
-            for item in tars:
+            self._shards(path, root, where)
+
+    def _shards(self, folder: str, root: str | None, where: str) -> None:
+        try:
+            for item in shards_of(folder, where):
                 self._file(item, "wds_tar", root)
-            for item in sorted(Path(path).glob("*.jsonl")):
-                self._file(str(item), "jsonl", root)
+            self._lines_in(folder, root)
+        except PlayheadError as error:
+            self._problem(folder, "wds_tar", error)
+
+    def _lines_in(self, folder: str, root: str | None) -> None:
+        """Take the JSONL beside shards, where their list does not lie by itself."""
+        try:
+            names = names_in(folder)
+        except NotSupportedError:
+            # A web server does not say what else it has.
+            return
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for name in names:
+            if name.endswith(".jsonl"):
+                self._file(posixpath.join(folder, name), "jsonl", root)
 
     def _file(self, path: str, kind: Kind, root: str | None) -> None:
         self.mentions += 1
-        if is_compressed(path) or path.startswith("pipe:"):
+        if not has_middle(path):
             self.streams[path] = None
         else:
             self.sidecars[place(path, kind, root)] = None
 
     def _missing(self, path: str, kind: Kind, reason: str) -> None:
+        self._problem(path, kind, SourceNotFoundError(reason, fix="Correct the path"))
+
+    def _problem(self, path: str, kind: Kind, error: PlayheadError) -> None:
         self.mentions += 1
-        error = SourceNotFoundError(reason, fix="Correct the path")
         self.problems.append(Problem(path=path, kind=kind, error=error))
 
 
@@ -319,10 +338,6 @@ def _root(tree: YamlTree, node: dict[Any, Any], keys: _Keys, root: str | None) -
 
 def _where(tree: YamlTree, keys: _Keys) -> str:
     return f"{tree.path}: {'.'.join(map(str, keys))}" if keys else tree.path
-
-
-def _without_compression(path: str) -> str:
-    return path.rpartition(".")[0] if is_compressed(path) else path
 
 
 def _flatten(spec: Any, where: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead.errors import ConfigError, PlayheadError
@@ -14,7 +13,7 @@ from playhead.paths import index_path, scheme
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Blend", "Discovery", "Problem", "merge", "place"]
+__all__ = ["Blend", "Discovery", "Problem", "merge", "owners", "place"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,9 +67,31 @@ def merge(discoveries: Iterable[Discovery]) -> Discovery:
         outside its root.
     """
     found = list(discoveries)
+    owner = owners(sidecar for one in found for sidecar in one.sidecars)
+    return Discovery(
+        sidecars=tuple(owner.values()),
+        problems=tuple(dict.fromkeys(problem for one in found for problem in one.problems)),
+        notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
+        blends=tuple(dict.fromkeys(blend for one in found for blend in one.blends)),
+    )
+
+
+def owners(sidecars: Iterable[Sidecar]) -> dict[str, Sidecar]:
+    """Say which data file each `.idx` belongs to, in the order of their first mention.
+
+    Parameters
+    ----------
+    sidecars
+        Data files and their `.idx`; one may come several times.
+
+    Raises
+    ------
+    ConfigError
+        Two data files, or two readings of one, would have the same `.idx`.
+    """
     owner: dict[str, Sidecar] = {}
-    for sidecar in (sidecar for one in found for sidecar in one.sidecars):
-        first = owner.setdefault(os.path.abspath(sidecar.idx), sidecar)  # noqa: PTH100  (no resolving)
+    for sidecar in sidecars:
+        first = owner.setdefault(_plain(sidecar.idx), sidecar)
         if first.kind != sidecar.kind:
             raise ConfigError(
                 f"the file {sidecar.path} is named as {first.kind} and as {sidecar.kind}, "
@@ -82,14 +103,10 @@ def merge(discoveries: Iterable[Discovery]) -> Discovery:
             raise ConfigError(
                 f"the files {first.path} and {sidecar.path} would have the same index",
                 where=sidecar.idx,
-                fix="Name the files by absolute paths, or use two `indexes_root`s",
+                fix="Name the files by absolute paths and by one URL each, or use two "
+                "`indexes_root`s",
             )
-    return Discovery(
-        sidecars=tuple(owner.values()),
-        problems=tuple(dict.fromkeys(problem for one in found for problem in one.problems)),
-        notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
-        blends=tuple(dict.fromkeys(blend for one in found for blend in one.blends)),
-    )
+    return owner
 
 
 def place(path: str, kind: Kind, indexes_root: str | None) -> Sidecar:
@@ -102,7 +119,7 @@ def place(path: str, kind: Kind, indexes_root: str | None) -> Sidecar:
     kind
         What it is.
     indexes_root
-        A folder, or None for beside the data.
+        A folder, also of a store, or None for beside the data.
 
     Raises
     ------
@@ -110,9 +127,10 @@ def place(path: str, kind: Kind, indexes_root: str | None) -> Sidecar:
         The path leads out of the root.
     """
     idx = index_path(path, indexes_root)
-    if indexes_root is not None and ".." in Path(path).parts:
+    if indexes_root is not None and ".." in path.split("/"):
+        # A store takes `..` for a name like others, a disk does not.
         inside = os.path.abspath(indexes_root)  # noqa: PTH100  (no resolving of links)
-        if os.path.commonpath([inside, os.path.abspath(idx)]) != inside:  # noqa: PTH100
+        if scheme(indexes_root) or os.path.commonpath([inside, _plain(idx)]) != inside:
             raise ConfigError(
                 f"the index of {path} would lie outside {indexes_root}",
                 where=idx,
@@ -121,9 +139,9 @@ def place(path: str, kind: Kind, indexes_root: str | None) -> Sidecar:
     return Sidecar(path=path, kind=kind, idx=idx)
 
 
+def _plain(path: str) -> str:
+    return path if scheme(path) else os.path.abspath(path)  # noqa: PTH100  (no resolving)
+
+
 def _is_same_file(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    if scheme(one) or scheme(other):
-        return False
-    return os.path.abspath(one) == os.path.abspath(other)  # noqa: PTH100
+    return one == other or _plain(one) == _plain(other)

@@ -257,7 +257,8 @@ class Pack:
         if total != batch.num_rows or blocks != len(self._digests):
             message = f"it has {batch.num_rows} rows, its leaves {total}"
             raise ValueError(message)
-        check_batch(batch, self._columns, self.leaves, self.shards.sizes)
+        shards = self.shards
+        check_batch(batch, self._columns, self.leaves, shards.sizes, shards.have_middle)
         self._by_source = {leaf.source: index for index, leaf in enumerate(self.leaves)}
         self._by_key = {leaf.key: index for index, leaf in enumerate(self.leaves)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from playhead.formats.columns import MAX_SECONDS
 from playhead.index.columns import COLUMNS, PART_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -29,11 +29,19 @@ _NO_LIMIT = np.iinfo(np.int64).max
 _LONGEST_US = round(MAX_SECONDS * 1_000_000)
 
 
+class _Files(NamedTuple):
+    """The files of all leaves."""
+
+    sizes: NDArray[np.int64]
+    have_middle: Callable[[], NDArray[np.bool_]]
+
+
 def check_batch(
     batch: pa.RecordBatch,
     columns: Mapping[str, NDArray[Any]],
     leaves: Sequence[LeafEntry],
     sizes: NDArray[np.int64],
+    have_middle: Callable[[], NDArray[np.bool_]],
 ) -> None:
     """Check that a pack's rows can be what they say: one pass over each column, in order.
 
@@ -47,6 +55,9 @@ def check_batch(
         Whose rows they are, end to end.
     sizes
         Bytes of the files of all leaves, shape (S,).
+    have_middle
+        Says of which of the files offsets are those of the file as it is stored, shape (S,); only
+        asked where that matters.
 
     Raises
     ------
@@ -70,21 +81,20 @@ def check_batch(
     _check("status", columns["status"], -1, statuses)
     for name in _NOT_NEGATIVE:
         _check(name, columns[name], 0, None)
+    files = _Files(sizes, have_middle)
     _check_ends(
-        columns, "tar", "audio_", _spread([leaf.shard_start for leaf in leaves], rows), sizes
+        columns, "tar", "audio_", _spread([leaf.shard_start for leaf in leaves], rows), files
     )
     for name in ("row", "parts"):
         if name in batch.schema.names:
             # Arrow trusts where variable-length values end, also beyond the end of the file.
             batch.column(name).validate(full=True)
     if "parts" in batch.schema.names:
-        _check_parts(batch.column("parts"), leaves, sizes)
+        _check_parts(batch.column("parts"), leaves, files)
         _check_turns(batch.column("parts"), leaves, columns["duration_us"])
 
 
-def _check_parts(
-    column: pa.LargeListArray, leaves: Sequence[LeafEntry], sizes: NDArray[np.int64]
-) -> None:
+def _check_parts(column: pa.LargeListArray, leaves: Sequence[LeafEntry], files: _Files) -> None:
     ends = column.offsets.to_numpy()
     count = [int(ends[leaf.start + leaf.num_rows] - ends[leaf.start]) for leaf in leaves]
     used = slice(int(ends[0]), int(ends[-1]))
@@ -94,7 +104,7 @@ def _check_parts(
     _check("field", values["field"], 0, _spread([len(leaf.fields) for leaf in leaves], count))
     _check("offset", values["offset"], 0, None)
     _check("size", values["size"], 0, None)
-    _check_ends(values, "file", "", _spread([leaf.shard_start for leaf in leaves], count), sizes)
+    _check_ends(values, "file", "", _spread([leaf.shard_start for leaf in leaves], count), files)
 
 
 def _check_turns(
@@ -118,15 +128,17 @@ def _check_ends(
     file: str,
     prefix: str,
     first: int | NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    files: _Files,
 ) -> None:
     """Check that what lies in files ends before they do: nobody asks for memory beyond reason."""
     numbers = columns[file]
-    if not len(numbers) or not len(sizes):
+    if not len(numbers) or not len(files.sizes):
         return
-    room = np.where(numbers < 0, _NO_LIMIT, sizes[np.maximum(numbers, 0) + first])
+    places = np.maximum(numbers, 0) + first
+    room = np.where(numbers < 0, _NO_LIMIT, files.sizes[places])
     # The sum of two large numbers would be a small one.
-    if (columns[f"{prefix}size"] > room - columns[f"{prefix}offset"]).any():
+    outside = columns[f"{prefix}size"] > room - columns[f"{prefix}offset"]
+    if outside.any() and files.have_middle()[places[outside]].any():
         raise ValueError("some audio would end after its file")
 
 

@@ -10,8 +10,10 @@ from zlib import crc32
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from playhead.blend.types import declared, has_turns
+from playhead.storage.compression import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,9 @@ __all__ = [
     "encode_shards",
 ]
 
+_NO_MIDDLE: Final = (
+    r"^pipe:|(?:\.tgz|" + "|".join(f"\\{suffix}" for suffix in SUFFIXES) + r")(?:\?|$)"
+)
 PACK_VERSION: Final = b"4"
 VERSION_KEY: Final = b"playhead.pack"
 LEAVES_KEY: Final = b"playhead.leaves"
@@ -122,11 +127,11 @@ class ShardTable:
     """The files of a leaf, manifests and archives; arrays have shape (S,)."""
 
     paths: pa.StringArray
-    """Their paths, absolute."""
+    """Their paths, absolute, or their URIs."""
     sizes: NDArray[np.int64]
-    """Bytes."""
+    """Bytes as they are stored; 0 for pipes, of which nobody knows."""
     mtimes_ns: NDArray[np.int64]
-    """Time of the last change, in nanoseconds since 1970."""
+    """Time of the last change, in nanoseconds since 1970; of an object its version."""
     rows: NDArray[np.int64]
     """Rows of the leaf that come from a manifest; 0 for archives."""
     dropped: pa.StringArray
@@ -136,6 +141,19 @@ class ShardTable:
     def uris(self) -> list[str]:
         """Their paths, absolute."""
         return self.paths.to_pylist()
+
+    def have_middle(self) -> NDArray[np.bool_]:
+        """Which of them are neither compressed nor pipes: of others offsets are of what is in it.
+
+        Returns
+        -------
+        NDArray[np.bool_]
+            `has_middle` of each, shape (S,).
+        """
+        found: Any = pc.call_function(
+            "match_substring_regex", [self.paths], pc.MatchSubstringOptions(_NO_MIDDLE)
+        )
+        return ~found.to_numpy(zero_copy_only=False)
 
     def __len__(self) -> int:
         return len(self.sizes)

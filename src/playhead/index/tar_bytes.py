@@ -13,7 +13,8 @@ from playhead.errors import SourceNotFoundError
 from playhead.index.known_headers import KnownHeaders
 from playhead.index.object_blocks import LEAST_BLOCK, ObjectBlocks
 from playhead.storage import access
-from playhead.storage.compression import has_middle, open_whole
+from playhead.storage.compression import open_whole
+from playhead.storage.with_middle import gives_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -69,7 +70,7 @@ def open_tar(
     StorageError, OSError
         If it cannot be read.
     """
-    if not has_middle(uri):
+    if not gives_ranges(uri):
         with open_whole(uri) as file:
             yield _Stream(file)
     elif access.is_remote(uri) and known is not None:

@@ -6,14 +6,31 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from playhead.storage import access
 from playhead.storage.compression import has_middle, open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["with_middle"]
+__all__ = ["gives_ranges", "with_middle"]
 
 _PIECE = 4 << 20
+
+
+def gives_ranges(uri: str) -> bool:
+    """Whether bytes can be read from the middle of a file or object where it lies.
+
+    Raises
+    ------
+    SourceNotFoundError, StorageError
+        If a server has to be asked, and does not have it or fails.
+
+    Examples
+    --------
+    >>> gives_ranges("/data/a.tar"), gives_ranges("/data/a.tar.gz")
+    (True, False)
+    """
+    return has_middle(uri) and access.has_ranges(uri)
 
 
 @contextmanager
@@ -23,8 +40,8 @@ def with_middle(uri: str) -> Generator[str]:
     Parameters
     ----------
     uri
-        A file or object; a copy is made of one that is compressed or a `pipe:`, decompressed, among
-        the temporary files of the system.
+        A file or object; a copy is made of one that is compressed, decompressed, of a `pipe:`, and
+        of one whose server gives whole objects only, among the temporary files of the system.
 
     Raises
     ------
@@ -37,7 +54,7 @@ def with_middle(uri: str) -> Generator[str]:
     ...     print(path)
     /data/a.tar
     """
-    if has_middle(uri):
+    if gives_ranges(uri):
         yield uri
         return
     with tempfile.NamedTemporaryFile(prefix="playhead-") as copy:
