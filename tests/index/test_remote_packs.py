@@ -268,5 +268,6 @@ class Replaced(MemoryStore):
         self.other = {uri: data}
 
     def read(self, ranges):
-        self.objects |= self.other
+        if any(one.uri in self.other for one in ranges):
+            self.objects |= self.other
         return super().read(ranges)
