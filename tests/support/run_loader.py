@@ -8,7 +8,8 @@ A spec holds: `config`, `overrides`, `ranks` (those that this process plays), `w
 (the step to stop at; None is the end of a finite pass), `state_in`, `state_out`, `out` (JSON lines)
 and `log`. It may hold: `dataset` (`default`, `ids`, `augmented`), `notes` (`ignore` for jobs that
 change what they do), `environment`, `rendezvous`: a file where this process and others, one a
-rank, meet in a gloo process group, and `builders`: a file where jobs that build packs say so, the
+rank, meet in a gloo process group, `in_step`: they wait for each other after every step, as in
+training, and `builders`: a file where jobs that build packs say so, the
 first of which waits to be killed.
 """
 
@@ -145,6 +146,8 @@ def run(spec: dict[str, Any]) -> None:
         assert len(set(states)) == 1, "ranks have different states"
         step = json.loads(states[0])["step"]
         write_atomically(Path(spec["state_out"]), states[0])
+        if spec.get("in_step"):
+            torch.distributed.barrier()
 
 
 def play(spec: dict[str, Any]) -> int:

@@ -278,8 +278,9 @@ class Loader:
         """What there is to say of the data, and of what this rank did with them so far."""
         if self._run is not None:
             self._tally.enter(self._run, self._delivered)
+        kept = None if self._read_ahead is None else self._read_ahead.kept()
         return self._tally.report(
-            self._planning, self._rows_dropped, self.waits, self.rank, self.world_size
+            self._planning, self._rows_dropped, self.waits, self.rank, self.world_size, kept=kept
         )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from playhead.errors import PlayheadError
 from playhead.loader.fork_lock import fork_lock
+from playhead.loader.report import KeptReport
 from playhead.loader.window_files import kept_files
 from playhead.storage.held import hold
 from playhead.storage.shard_cache import shard_cache
@@ -96,6 +97,20 @@ class ReadAhead:
         self._threads: list[threading.Thread] = []
         self._process = os.getpid()
         self.error: Exception | None = None
+        settings = {part.spec.cache.folder: part.spec.cache for part in parts}
+        self._rooms = [shard_cache(one).room for one in settings.values()]
+        self._before = [room.counts() for room in self._rooms]
+
+    def kept(self) -> KeptReport:
+        """What all processes of this machine did in the folders since this was made."""
+        now = [room.counts() for room in self._rooms]
+        return KeptReport(
+            **{
+                name: sum(getattr(one, name) for one in now)
+                - sum(getattr(one, name) for one in self._before)
+                for name in ("fetched_bytes", "fetched_shards", "evicted_shards")
+            }
+        )
 
     def follow(self, windows: Sequence[WindowAhead]) -> None:
         """Go on from here.

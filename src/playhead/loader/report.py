@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playhead.loader.waits import Waits
     from playhead.plan import MicroBatch
 
-__all__ = ["LeafReport", "Report", "RunReport", "Tally", "WaitReport"]
+__all__ = ["KeptReport", "LeafReport", "Report", "RunReport", "Tally", "WaitReport"]
 
 _MOST_LEAVES = 100
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -38,6 +38,18 @@ class WaitReport:
     """The longest single wait, seconds."""
     share: float
     """Share of the time since the first wait, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptReport:
+    """What all processes of this machine did in the folder of whole shards."""
+
+    fetched_bytes: int
+    """Bytes that were put there."""
+    fetched_shards: int
+    """Shards that were fetched to their end."""
+    evicted_shards: int
+    """Shards that had to make room."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +91,8 @@ class RunReport:
     """Samples left out because of their audio, by reason."""
     waits: WaitReport
     """How long was waited for batches."""
+    kept: KeptReport | None = None
+    """What became of whole shards; None where none are kept."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,6 +136,11 @@ class Report:
             f"  waited {waits.seconds:.2f} s for {waits.batches:,} batches, {waits.share:.1%} of"
             f" the time; {waits.longest:.2f} s at most"
         )
+        if run.kept is not None:
+            lines.append(
+                f"  shards on this machine: {run.kept.fetched_shards:,} fetched"
+                f" ({run.kept.fetched_bytes:,} bytes), {run.kept.evicted_shards:,} had to make room"
+            )
         return "\n".join(lines)
 
 
@@ -190,6 +209,8 @@ class Tally:
         waits: Waits,
         rank: int,
         world_size: int,
+        *,
+        kept: KeptReport | None = None,
     ) -> Report:
         """Put everything together; reads the lengths of all rows once.
 
@@ -203,6 +224,8 @@ class Tally:
             What was waited.
         rank, world_size
             Whose report it is.
+        kept
+            What became of whole shards.
         """
         samples = [0] * self.num_leaves if self._samples is None else self._samples.tolist()
         leaves: list[LeafReport] = []
@@ -237,6 +260,7 @@ class Tally:
                     longest=waits.longest,
                     share=waits.share,
                 ),
+                kept=kept,
             ),
         )
 
