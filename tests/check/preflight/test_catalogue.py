@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from playhead.check.preflight.finding import SEVERITIES
+from playhead.check.preflight.finding import SEVERITIES, Finding
 from playhead.check.preflight.rule import check_ids, rules
+from playhead.check.preflight.run import preflight
 from playhead.check.preflight.unnecessary import UNNECESSARY
 from playhead.errors import ConfigError
 
@@ -56,3 +57,14 @@ def test_ids_to_ignore_have_to_be_ids():
     assert check_ids(["weights", "bins"]) == {"weights", "bins"}
     with pytest.raises(ConfigError, match=r"no rule 'weight'.*Use weights"):
         check_ids(["weight"])
+
+
+def test_the_keys_of_the_report_are_documented(subject_of, corpus):
+    section = DOCS.read_text().partition("## The report as JSON")[2].partition("\n## ")[0]
+    documented = re.findall(
+        r"`(\w+)`", "".join(re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE))
+    )
+    report = preflight(subject_of({"batch_size": 1, "manifest_filepath": corpus["plain"]}))
+    assert documented == [*report.to_json(), "repeatability"]
+    for key in Finding.__dataclass_fields__:
+        assert f"`{key}`" in section

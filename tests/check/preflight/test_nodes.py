@@ -105,10 +105,10 @@ def test_a_node_that_never_comes_is_waited_for_no_longer_than_the_deadline(tmp_p
 
 def test_what_an_older_run_left_is_not_taken_for_this_one(tmp_path):
     said_by(tmp_path, ["a", "b"])
-    old = tmp_path / "playhead-check-7-0" / "one-1.json"
-    assert json.loads(old.read_text()) == ["b", [1]]
-    os.utime(old, (1, 1))
+    old = tmp_path / "playhead-check-7-0" / "node-1.json"
+    assert json.loads(old.read_text())["said"] == {"one": [1], "two": [1]}
     assert said_by(tmp_path, ["a", "gone"], deadline=0.3)[0][0] == {"a": [0], "node 1": None}
+    assert said_by(tmp_path, ["a", "c"])[0] == [{"a": [0], "c": [1]}] * 2
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import socket
 import time
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from playhead.errors import ConfigError, PlayheadError
 from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Generator, Mapping
 
 __all__ = ["Alone", "Exchange", "Node", "find_exchange", "find_node"]
@@ -22,9 +24,7 @@ __all__ = ["Alone", "Exchange", "Node", "find_exchange", "find_node"]
 DEADLINE_SECONDS = 120.0
 """How long one waits for another node."""
 
-_PAUSE_SECONDS = 0.05
-# Clocks of file systems are off by little; runs in one folder are not a minute apart.
-_OTHER_RUN_SECONDS = 3600.0
+_PAUSE_SECONDS = 0.1
 
 
 class Node(NamedTuple):
@@ -120,14 +120,23 @@ class Alone:
 
 
 class _Folder:
-    """An exchange by files in a folder that all nodes see."""
+    """An exchange by files in a folder that all nodes see, one a node.
+
+    A file tells whose files its node has read, each by a number that is drawn at the start: one
+    that has not read mine is of an older run.
+    """
 
     def __init__(self, folder: str, node: Node, deadline_seconds: float) -> None:
         self._folder = Path(folder) / f"playhead-check-{node.run}"
         self._node = node
         self._seconds = deadline_seconds
+        self._own = secrets.token_hex(8)
+        self._seen: dict[str, str] = {}
+        self._said: dict[str, Any] = {}
+        self._read: dict[int, tuple[os.stat_result, Any]] = {}
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._write()
         except OSError as error:
             raise ConfigError(
                 f"the folder cannot be used: {error.strerror}",
@@ -137,27 +146,46 @@ class _Folder:
 
     def gather(self, about: str, said: Any) -> dict[str, Any]:
         """See `Exchange.gather`."""
-        mine = self._folder / f"{about}-{self._node.number}.json"
-        with atomic_write(mine) as file:
-            file.write(json.dumps([self._node.host, said]).encode())
-        begun = mine.stat().st_mtime
-        found: dict[int, Any] = {}
+        self._said[about] = said
+        self._write()
+        mine = str(self._node.number)
+        heard: dict[int, Any] = {self._node.number: [self._node.host, said]}
         end = time.monotonic() + self._seconds
-        while len(found) < self._node.nodes and time.monotonic() < end:
+        while True:
             for number in range(self._node.nodes):
-                path = self._folder / f"{about}-{number}.json"
-                if number not in found and _is_of_this_run(path, begun):
-                    found[number] = json.loads(path.read_bytes())
-            if len(found) < self._node.nodes:
-                time.sleep(_PAUSE_SECONDS)
-        return _by_host([found.get(number) for number in range(self._node.nodes)])
+                told = None if number in heard else self._look(number)
+                if told is None:
+                    continue
+                if self._seen.get(str(number)) != told["own"]:
+                    self._seen[str(number)] = told["own"]
+                    self._write()
+                if told["seen"].get(mine) == self._own and about in told["said"]:
+                    heard[number] = [told["host"], told["said"][about]]
+            if len(heard) == self._node.nodes or time.monotonic() > end:
+                return _by_host([heard.get(number) for number in range(self._node.nodes)])
+            time.sleep(_PAUSE_SECONDS)
 
+    def _write(self) -> None:
+        told = {"host": self._node.host, "own": self._own, "seen": self._seen, "said": self._said}
+        with atomic_write(self._path(self._node.number)) as file:
+            file.write(json.dumps(told).encode())
 
-def _is_of_this_run(path: Path, begun: float) -> bool:
-    try:
-        return path.stat().st_mtime > begun - _OTHER_RUN_SECONDS
-    except OSError:
-        return False
+    def _look(self, number: int) -> Any:
+        """What a node tells by now; None if it tells nothing yet."""
+        try:
+            now = self._path(number).stat()
+            before = self._read.get(number)
+            if before is None or (before[0].st_ino, before[0].st_mtime_ns) != (
+                now.st_ino,
+                now.st_mtime_ns,
+            ):
+                self._read[number] = now, json.loads(self._path(number).read_bytes())
+        except OSError:
+            return None
+        return self._read[number][1]
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"node-{number}.json"
 
 
 class _Group:

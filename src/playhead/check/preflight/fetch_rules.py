@@ -66,7 +66,7 @@ def fetch_data(subject: Subject) -> Iterator[Seen]:
 )
 def fetch_audio(subject: Subject) -> Iterator[Seen]:
     """Samples whose audio cannot be used."""
-    tolerant = any(options.fault_tolerant_audio_loading for _, options, _, _ in subject.options)
+    tolerant = any(options.fault_tolerant_audio_loading for _, options, _, _ in subject.parts)
     for one in _leaves(subject):
         if one.bad_audio:
             yield Seen(

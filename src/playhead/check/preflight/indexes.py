@@ -181,7 +181,7 @@ def index_time(subject: Subject) -> Iterator[Seen]:
     """Packs that would be built at the start for too long."""
     states = [state for state in pack_states(subject) if state.state in ("missing", "outdated")]
     seconds = sum(state.seconds for state in states)
-    patient = any(options.auto_index for _, options, _, _ in subject.options)
+    patient = any(options.auto_index for _, options, _, _ in subject.parts)
     if seconds > PATIENCE_SECONDS and not patient:
         yield Seen(
             f"{len(states)} packs are not built, which would take about {seconds / 60:.0f} minutes"

@@ -86,7 +86,7 @@ def resume_if_exists(subject: Subject) -> Iterator[Seen]:
 def endless_training(subject: Subject) -> Iterator[Seen]:
     """Trainers without a number of steps, on blends without an end."""
     trainer = _mapping(subject, "trainer")
-    endless = [name for name, _, blend, _ in subject.options if not blend.finite]
+    endless = [name for name, _, blend, _ in subject.parts if not blend.finite]
     ends = [trainer.get(name) for name in ("max_steps", "max_time", "limit_train_batches")]
     # A text such as `${steps}` is somebody's number; a share of an endless epoch is endless.
     counted = any(
@@ -110,7 +110,7 @@ def world_size(subject: Subject) -> Iterator[Seen]:
     if named is None:
         return
     ranks = int(subject.environment[named])
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         per_step = options.micro_batches_per_step
         if per_step is not None and ranks and per_step % ranks:
             yield Seen(

@@ -25,7 +25,7 @@ _LONGEST_BATCH = 100_000.0
 @rule("seed-drawn", "warning", "Two runs of a config with a drawn seed train in other orders", 33)
 def seed_drawn(subject: Subject) -> Iterator[Seen]:
     """Seeds that are drawn at the start."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         if isinstance(options.seed, str):
             yield Seen(
                 f"`seed` is {options.seed}: it is drawn at a start without a checkpoint, and kept"
@@ -43,7 +43,7 @@ def finite_training(subject: Subject) -> Iterator[Seen]:
     """Training sections that end."""
     if subject.is_evaluation:
         return
-    for _, options, blend, spot in subject.options:
+    for _, options, blend, spot in subject.parts:
         if options.force_finite:
             yield Seen(
                 "`force_finite` is true in a training section",
@@ -63,7 +63,7 @@ def finite_training(subject: Subject) -> Iterator[Seen]:
 @rule("metadata-only", "fail", "A model cannot be trained on rows without their audio", 41)
 def metadata_only(subject: Subject) -> Iterator[Seen]:
     """Training sections that read no audio."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         if options.metadata_only and not subject.is_evaluation:
             yield Seen(
                 "`metadata_only` is true in a training section",
@@ -75,7 +75,7 @@ def metadata_only(subject: Subject) -> Iterator[Seen]:
 @rule("batch-limit", "fail", "Without a limit no batch can be made", 38)
 def batch_limit(subject: Subject) -> Iterator[Seen]:
     """Sections in which nothing limits a batch."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         if _is_limited(options):
             continue
         wanted = (
@@ -118,7 +118,7 @@ def longer_than_bins(subject: Subject) -> Iterator[Seen]:
 
 
 def _cap(subject: Subject) -> tuple[str, ...]:
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         edges = options.bucket_duration_bins or ()
         if edges and not options.use_multimodal_sampling:
             last = edges[-1]
@@ -130,7 +130,7 @@ def _cap(subject: Subject) -> tuple[str, ...]:
 @rule("longer-than-batch", "warning", "A sample above the limit of a batch comes alone", 39)
 def longer_than_batch(subject: Subject) -> Iterator[Seen]:
     """Longest samples above the limit of a batch."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         limit, most = options.batch_duration, options.max_duration
         if options.use_multimodal_sampling or limit is None or most is None or not isfinite(most):
             continue
@@ -146,7 +146,7 @@ def longer_than_batch(subject: Subject) -> Iterator[Seen]:
 @rule("packed-limit", "warning", "A packed sequence holds no sample longer than itself", 39)
 def packed_limit(subject: Subject) -> Iterator[Seen]:
     """Packing without a bound on samples."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         limit, most = options.batch_tokens, options.max_tokens
         if not options.use_packed_sequence_sampling or limit is None or options.oversize == "drop":
             continue
@@ -163,7 +163,7 @@ def packed_limit(subject: Subject) -> Iterator[Seen]:
 @rule("units", "warning", "Durations are seconds; in other units every limit is off by far")
 def units(subject: Subject) -> Iterator[Seen]:
     """Durations that look like milliseconds or samples."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         for name, most in (
             ("batch_duration", _LONGEST_BATCH),
             ("max_duration", _LONGEST_SAMPLE),
@@ -185,7 +185,7 @@ def units(subject: Subject) -> Iterator[Seen]:
 @rule("no-workers", "warning", "The training process makes batches itself while the GPU waits")
 def no_workers(subject: Subject) -> Iterator[Seen]:
     """Training without worker processes."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         if not options.num_workers and not subject.is_evaluation:
             yield Seen(
                 "`num_workers` is 0",

@@ -43,7 +43,6 @@ _REMARKS = {
     "reach no sub-config": "multi-config",
     "the top level decides": "multi-config",
     "no effect": "idle-options",
-    "have no size": "longer-than-bins",
     "gives them no size": "longer-than-bins",
     "have no meaning here": "",
 }

@@ -53,7 +53,7 @@ def index_space(subject: Subject) -> Iterator[Seen]:
 def cache_bytes(subject: Subject) -> Iterator[Seen]:
     """Caches that are smaller than the largest shard."""
     sources = {id(named.leaf): found.paths for named, found in subject.sources}
-    for _, options, blend, spot in subject.options:
+    for _, options, blend, spot in subject.parts:
         by_shard = passes_by_shards(blend)
         for leaf in blend.leaves:
             if mode_of(leaf, by_shard=by_shard) != "shards":
@@ -73,7 +73,7 @@ def cache_bytes(subject: Subject) -> Iterator[Seen]:
 @rule("cache-space", "warning", "A cache that fills its disk stops the job, and others on the node")
 def cache_space(subject: Subject) -> Iterator[Seen]:
     """Caches of shards, against the room that is left where they go."""
-    for _, options, blend, spot in subject.options:
+    for _, options, blend, spot in subject.parts:
         by_shard = passes_by_shards(blend)
         if all(mode_of(leaf, by_shard=by_shard) != "shards" for leaf in blend.leaves):
             continue

@@ -93,7 +93,7 @@ class Subject:
         return self.facts.setdefault("unpaired", [])
 
     @property
-    def options(self) -> Iterator[tuple[str, Options, Blend, Spot]]:
+    def parts(self) -> Iterator[tuple[str, Options, Blend, Spot]]:
         """Of every part its name, its options, its blend, and where it stands."""
         for name, blend in self.blends.parts.items():
             spot = self.section.at(name) if name else self.section

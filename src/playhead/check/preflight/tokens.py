@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,7 +36,7 @@ _MOST_MANIFESTS = 64
 @rule("tokenizer", "fail", "Batches depend on tokens that nothing would count", 41)
 def tokenizer(subject: Subject) -> Iterator[Seen]:
     """Options that need tokens, where nothing makes them."""
-    for _, options, _, spot in subject.options:
+    for _, options, _, spot in subject.parts:
         if not (needs_tokens(options) or options.prompt_format):
             continue
         if not options.pretokenize:
@@ -57,7 +58,7 @@ def tokenizer(subject: Subject) -> Iterator[Seen]:
 @rule("audio-tokens", "fail", "Nothing says how many tokens audio takes", 39, 41)
 def audio_tokens(subject: Subject) -> Iterator[Seen]:
     """Lengths in tokens of what is heard."""
-    for _, options, blend, spot in subject.options:
+    for _, options, blend, spot in subject.parts:
         if not measures_tokens(options) or options.audio_token_estimator is not None:
             continue
         heard = [
@@ -80,18 +81,17 @@ def audio_tokens(subject: Subject) -> Iterator[Seen]:
 def prompt_format(subject: Subject) -> Iterator[Seen]:
     """Prompt formats that are missing or unknown."""
     yield from faults_of(subject, "prompt-format")
-    for _, options, blend, spot in subject.options:
+    for _, options, blend, spot in subject.parts:
         name = options.prompt_format
         if name is not None:
             try:
                 prompt_type(name)
             except PlayheadError as error:
+                meant = get_close_matches(name, prompt_names(), 1)
                 yield Seen(
-                    str(error).rstrip("."),
+                    str(error).partition(". ")[0].rstrip("."),
                     str(spot.at("prompt_format")),
-                    diff(spot, add={"prompt_format": prompt_names()[0]})
-                    if name not in prompt_names()
-                    else (),
+                    diff(spot, add={"prompt_format": meant[0]}) if meant else (),
                     error.advice,
                 )
             continue
@@ -101,7 +101,7 @@ def prompt_format(subject: Subject) -> Iterator[Seen]:
                 f"leaf {turns[0].name} holds conversations, they are measured in tokens, and there"
                 " is no `prompt_format`",
                 str(spot.at("prompt_format")),
-                diff(spot, add={"prompt_format": "llama3"}),
+                (),
                 f"Choose the model's: {', '.join(prompt_names())}",
             )
 
@@ -109,7 +109,7 @@ def prompt_format(subject: Subject) -> Iterator[Seen]:
 @rule("prompt-role", "fail", "A prompt format writes the roles that it has, and no others", 41)
 def prompt_role(subject: Subject) -> Iterator[Seen]:
     """System prompts, where the prompt format has no system."""
-    formats = {options.prompt_format for _, options, _, _ in subject.options} - {None}
+    formats = {options.prompt_format for _, options, _, _ in subject.parts} - {None}
     if not formats:
         return
     for named in subject.leaves:
