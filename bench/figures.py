@@ -206,6 +206,25 @@ def _requests() -> list[Figure]:
     ]
 
 
+def _objects() -> list[Figure]:
+    batch = "32 ranges of 40 kB from a store 20 ms away"
+    return [
+        Figure(bench="objects", key="batch_ms", what=f"{batch}: a batch", unit="ms", better="less"),
+        Figure(
+            bench="objects",
+            key="over_one_by_one",
+            what=f"{batch}: one request at a time / all at once",
+            bound=10.0,
+        ),
+        Figure(
+            bench="objects",
+            key="over_alone",
+            what=f"{batch}: what `obstore` alone takes / ours",
+            bound=0.8,
+        ),
+    ]
+
+
 def _tokens() -> list[Figure]:
     figures: list[Figure] = []
     for library in ("sentencepiece", "tokenizers"):
@@ -316,6 +335,7 @@ FIGURES: list[Figure] = [
     *_tokens(),
     *_evenness(),
     *_requests(),
+    *_objects(),
     *_token_batches(),
     Figure(
         bench="memory",
