@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import shutil
 import warnings
 from collections import Counter
 from contextlib import contextmanager
@@ -171,6 +173,30 @@ def test_rows_that_are_asked_for_are_read_range_by_range(root: Path, tmp_path: P
             name for batch in taken(local) for name in batch[2]
         )
     assert not (tmp_path / "shards").exists()
+
+
+@pytest.mark.parametrize("form", ["gz", "pipe"])
+def test_what_can_only_be_read_from_its_start_gives_the_batches_of_plain_archives(
+    root: Path, tmp_path: Path, form: str
+) -> None:
+    packed = tmp_path / "packed/talk"
+    shutil.copytree(root / "talk", packed)
+    span = f"_OP_0..{SHARDS - 1}_CL_"
+    tars = f"{packed}/audio_{span}.tar"
+    if form == "gz":
+        for tar in packed.glob("*.tar"):
+            tar.with_suffix(".tar.gz").write_bytes(gzip.compress(tar.read_bytes()))
+            tar.unlink()
+        tars += ".gz"
+    else:
+        tars = f"pipe:cat {tars}"
+    expected = taken(loader(config_of(str(root), tmp_path, force_finite=True, locality="shards")))
+    config = config_of(str(tmp_path / "packed"), tmp_path, force_finite=True)
+    found = taken(loader({**config, "tarred_audio_filepaths": tars}))
+    assert sorted(name for batch in found for name in batch[2]) == sorted(
+        name for batch in expected for name in batch[2]
+    )
+    assert len(list((tmp_path / "shards").glob("*.shard"))) == SHARDS
 
 
 def test_datasets_that_read_no_audio_fetch_no_archives(root: Path, tmp_path: Path) -> None:

@@ -195,7 +195,8 @@ class ReadAhead:
                 # A store imports what it needs when it is first asked, which is to be here.
                 with fork_lock:
                     known = plan, self._files_of(plan, part)
-                    shard_cache(settings).look([use.uri for use in known[1][:1]])
+                    with suppress(OSError, PlayheadError):
+                        shard_cache(settings).look([use.uri for use in known[1][:1]])
             uses[id(plan)] = known
             _, uris = needed.setdefault(settings.folder, (shard_cache(settings), {}))
             step = plan.first_step + window.steps
