@@ -9,16 +9,20 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
+from playhead.cli import main
 from support.corpus import tarred_corpus, write_jsonl
 from support.token_models import sentencepiece_bytes, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
@@ -26,16 +30,24 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return {**kept, "PLAYHEAD_CACHE": str(folder / "cache"), "COLUMNS": "200", **variables}
 
 
-def playhead(folder: Path, *arguments: object, **variables: str) -> Any:
-    return subprocess.run(
-        [sys.executable, "-m", "playhead", "index", "--workers", "1", *map(str, arguments)],
-        cwd=folder,
-        env=environment(folder, **variables),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def playhead(
+    folder: Path, *arguments: object, command: str = "index", **variables: str
+) -> SimpleNamespace:
+    """Run the command in this process, as its own program would."""
+    argv = ["playhead", command, "--workers", "1", *map(str, arguments)]
+    out, err, code = StringIO(), StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", argv)
+        patch.chdir(folder)
+        for name in set(os.environ) - set(environment(folder)):
+            patch.delenv(name)
+        for name, value in environment(folder, **variables).items():
+            patch.setenv(name, value)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    return SimpleNamespace(returncode=code or 0, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def corpus(folder: Path, manifests: int = 8, rows: int = 20) -> Path:
@@ -189,3 +201,63 @@ def test_a_part_with_bad_data_ends_with_1_and_the_others_with_0(tmp_path):
         assert ("m_1.json:1" in done.stderr) == (done.returncode == 1)
     assert sorted(codes[:2]) == [0, 1]
     assert codes[2] == codes[0]
+
+
+def test_a_pack_of_a_blend_is_made_in_parts(tmp_path):
+    blend = corpus(tmp_path, manifests=3)
+
+    def pack(name: str, *arguments: object) -> SimpleNamespace:
+        return playhead(tmp_path, blend, "-o", name, *arguments, command="pack")
+
+    assert pack("whole.idxpack").returncode == 0
+    first = pack("parts.idxpack", "--part", "2/2")
+    assert first.returncode == 0, first.stderr
+    assert "1 of 2 part is missing (1)" in first.stderr
+    assert not (tmp_path / "parts.idxpack").exists()
+    last = pack("parts.idxpack", "--part", "1/2")
+    assert last.returncode == 0, last.stderr
+    assert f"Wrote {tmp_path}/parts.idxpack: 2 inputs, 132 rows" in last.stderr
+    assert (tmp_path / "parts.idxpack").read_bytes() == (tmp_path / "whole.idxpack").read_bytes()
+    assert not list(tmp_path.glob("*.parts"))
+    # Whoever comes late finds it made; another pack is in the way.
+    assert pack("parts.idxpack", "--part", "2/2").returncode == 0
+    other = pack("parts.idxpack", "--part", "2/2", "--embed-rows")
+    assert other.returncode == 2
+    assert "there is a file already" in other.stderr.lower()
+    assert pack("x.idxpack", "--part", "1/2", "--rebind", "whole.idxpack").returncode == 2
+    for number in (1, 2):
+        both = ("--part", f"{number}/2", "--embed-rows", "--overwrite")
+        assert pack("parts.idxpack", *both).returncode == 0
+    assert pack("embedded.idxpack", "--embed-rows").returncode == 0
+    assert (tmp_path / "parts.idxpack").stat().st_size == (
+        tmp_path / "embedded.idxpack"
+    ).stat().st_size
+
+
+@pytest.mark.e2e
+def test_the_script_of_the_documentation_is_a_whole_array(tmp_path):
+    blend = corpus(tmp_path, manifests=2)
+    blend.rename(tmp_path / "train.yaml")
+    page = (Path(__file__).parents[2] / "docs/clusters.md").read_text()
+    script = page[page.index("#!/bin/bash") :].partition("```")[0]
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "playhead").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m playhead "$@"\n')
+    (bin_folder / "playhead").chmod(0o755)
+    (tmp_path / "index.sbatch").write_text(script.replace("/shared/indexes", "root"))
+    assert playhead(tmp_path, "train.yaml", "--indexes-root", "whole").returncode == 0
+    for task in (1, 0):
+        variables = environment(
+            tmp_path,
+            PATH=f"{bin_folder}:{os.environ['PATH']}",
+            SLURM_CPUS_PER_TASK="1",
+            SLURM_ARRAY_TASK_ID=str(task),
+            SLURM_ARRAY_TASK_COUNT="2",
+            SLURM_ARRAY_TASK_MIN="0",
+            SLURM_ARRAY_TASK_MAX="1",
+            SLURM_ARRAY_TASK_STEP="1",
+        )
+        subprocess.run(
+            ["bash", "index.sbatch"], cwd=tmp_path, env=variables, check=True, timeout=120
+        )
+    assert made(tmp_path / "root") == made(tmp_path / "whole")

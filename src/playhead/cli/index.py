@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import Enum
 from itertools import chain
@@ -15,6 +14,7 @@ from playhead.cli.configs import import_all, read_named, sections
 from playhead.cli.index_report import Report
 from playhead.cli.machines import RayAddress, WorkerCount, machines
 from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.parts import PartOption, share_of_option
 from playhead.cli.progress import Heartbeat, say
 from playhead.errors import NotSupportedError, PlayheadError
 from playhead.paths import scheme
@@ -51,14 +51,8 @@ class Layout(str, Enum):
 
 
 def _share_of(part: str | None, exclude: Sequence[str] | None) -> Share | None:
-    if part is None:
-        return None
-    from playhead.index.part_work import share_of  # noqa: PLC0415  (loads NumPy)
-
-    share = share_of(part, os.environ)
-    if share.count == 1:
-        return None
-    if exclude:
+    share = share_of_option(part)
+    if share is not None and exclude:
         raise typer.BadParameter("--exclude needs all packs: give it once, without --part")
     return share
 
@@ -107,14 +101,7 @@ def index(
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
     ] = False,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            help="Do the i-th of n parts of the work, on as many machines: the last one puts all "
-            "together. `auto` is the part that Slurm says.",
-            metavar="I/N|auto",
-        ),
-    ] = None,
+    part: PartOption = None,
     ray: RayAddress = None,
     tokenizer: Annotated[
         str | None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playhead.cli.parts import missing_note
 from playhead.cli.progress import say
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from playhead.index.sidecars import Sidecar
 
 __all__ = ["Failure", "Report"]
-
-_NAMED_PARTS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,13 +116,7 @@ class Report:
         missing, share = self.missing_parts, self.share
         if not missing or share is None:
             return
-        named = ", ".join(map(str, missing[:_NAMED_PARTS])) + ", …" * (len(missing) > _NAMED_PARTS)
-        command = _with_part(arguments, f"{missing[0]}/{share.count}")
-        are = "part is" if len(missing) == 1 else "parts are"
-        self.note(
-            f"{len(missing)} of {share.count} {are} missing ({named}): wait until they are done, "
-            f"or run `{command}`"
-        )
+        self.note(missing_note(missing, share, arguments))
 
     def say_failures(self) -> None:
         """Print all failures once more, for those who read only the end."""
@@ -163,19 +155,3 @@ class Report:
             "notes": self.notes,
         }
         return json.dumps(summary, ensure_ascii=False)
-
-
-def _with_part(arguments: Sequence[str], part: str) -> str:
-    """Write a command line with another part.
-
-    Examples
-    --------
-    >>> _with_part(["index", "my data.yaml", "--part", "auto"], "4/16")
-    "playhead index 'my data.yaml' --part 4/16"
-    """
-    others = [
-        argument
-        for before, argument in zip(["", *arguments], arguments, strict=False)
-        if before != "--part" and argument != "--part" and not argument.startswith("--part=")
-    ]
-    return shlex.join(["playhead", *others, "--part", part])

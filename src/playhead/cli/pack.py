@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from playhead.cli import app
 from playhead.cli.configs import discover_configs, import_all, read_named
+from playhead.cli.machines import RayAddress, WorkerCount, machines
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.pack_report import print_summary, say_inputs, say_written
+from playhead.cli.parts import PartOption, missing_note, share_of_option
 from playhead.cli.progress import say, shares
 from playhead.errors import SourceNotFoundError
 
 if TYPE_CHECKING:
     from playhead.index.build_pace import Progress
+    from playhead.index.build_pack import PackSettings
     from playhead.index.build_target import Target
     from playhead.index.found import Discovery
     from playhead.index.pack import Pack
+    from playhead.index.part_work import Share
+    from playhead.index.pool import Workers
     from playhead.index.sentinels import SidecarSize
 
 __all__ = ["pack"]
@@ -61,7 +67,9 @@ def pack(
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
     ] = False,
-    workers: Annotated[int, typer.Option(help="Processes.", metavar="N")] = 4,
+    workers: WorkerCount = None,
+    part: PartOption = None,
+    ray: RayAddress = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what the pack would hold.")
     ] = False,
@@ -88,10 +96,13 @@ def pack(
     )
     from playhead.index.build_pack import PackSettings  # noqa: PLC0415
 
-    if rebind is not None and (native_tar_paths_only or embed_rows or skip_bad_rows):
-        raise typer.BadParameter("--rebind takes a pack as it is: leave out what shapes a new one")
+    share = share_of_option(part)
+    _check_rebind(
+        rebind, shapes=native_tar_paths_only or embed_rows or skip_bad_rows, in_parts=share
+    )
     import_all(imports or ())
-    check_output(output, overwrite=overwrite or dry_run)
+    # Another part may have made it: its content tells.
+    check_output(output, overwrite=overwrite or dry_run or share is not None)
     found = discover_configs(
         [config], indexes_root=indexes_root, data_blend_dir=data_blend_dir, section=section
     )
@@ -109,25 +120,50 @@ def pack(
     if dry_run:
         say_inputs(target, sizes)
     elif not failures:
-        with shares("packed") as told:
+        settings = PackSettings(
+            embed_rows=embed_rows,
+            skip_bad_rows=skip_bad_rows,
+            has_offsets=not native_tar_paths_only,
+        )
+        with machines(ray, workers) as team, shares("packed") as told:
             if rebind is not None:
                 made = _rebound(target, rebind, overwrite=overwrite, told=told)
+            elif share is not None:
+                made = _put_together(target, settings, share, overwrite=overwrite, workers=team)
             else:
                 made = build_blend_pack(
-                    target,
-                    PackSettings(
-                        embed_rows=embed_rows,
-                        skip_bad_rows=skip_bad_rows,
-                        has_offsets=not native_tar_paths_only,
-                    ),
-                    overwrite=overwrite,
-                    workers=max(1, workers),
-                    progress=told,
+                    target, settings, overwrite=overwrite, workers=team, progress=told
                 )
-        say_written(made, config)
+        if made is not None:
+            say_written(made, config)
     if as_json:
         print_summary(target, made, failures=list(map(str, failures)), sizes=sizes)
     raise typer.Exit(1 if failures else 0)
+
+
+def _check_rebind(rebind: str | None, *, shapes: bool, in_parts: Share | None) -> None:
+    if rebind is None:
+        return
+    if shapes:
+        raise typer.BadParameter("--rebind takes a pack as it is: leave out what shapes a new one")
+    if in_parts is not None:
+        raise typer.BadParameter("--rebind reads no data: leave out --part")
+
+
+def _put_together(
+    target: Target, settings: PackSettings, share: Share, *, overwrite: bool, workers: Workers
+) -> Pack | None:
+    """Do one part; return the pack if all are done."""
+    from playhead.index.blend_pack import build_blend_share  # noqa: PLC0415  (loads pyarrow)
+    from playhead.index.pack import open_pack  # noqa: PLC0415
+
+    result = build_blend_share(target, settings, share, overwrite=overwrite, workers=workers)
+    if result.error is not None:
+        raise result.error
+    if result.missing_parts:
+        say(f"Note: {missing_note(result.missing_parts, share, sys.argv[1:])}.")
+        return None
+    return open_pack(result.path)
 
 
 def _rebound(target: Target, old: str, *, overwrite: bool, told: Progress) -> Pack:

@@ -11,7 +11,8 @@ from playhead.errors import ConfigError, IndexFileError, NotSupportedError
 from playhead.index.build import WAIT_SECONDS
 from playhead.index.build_pace import Pace
 from playhead.index.build_pack import PackSettings, plan_pack, write_plan
-from playhead.index.build_result import named_os_errors
+from playhead.index.build_result import PackResult, is_done, named_os_errors
+from playhead.index.build_shares import build_share
 from playhead.index.build_target import Target, leaf_sources
 from playhead.index.build_workers import scan_plans
 from playhead.index.lock import build_lock
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from playhead.index.build_pace import Progress
     from playhead.index.build_pack import PackPlan
     from playhead.index.build_rows import Rows
+    from playhead.index.part_work import Share
     from playhead.index.pool import Workers
 
-__all__ = ["blend_target", "build_blend_pack", "check_output"]
+__all__ = ["blend_target", "build_blend_pack", "build_blend_share", "check_output"]
 
 # About what starting a process takes.
 _SECONDS_A_WORKER = 0.5
@@ -155,6 +157,44 @@ def _worth(workers: Workers, plan: PackPlan) -> Workers:
     if not isinstance(workers, int):
         return workers
     return min(workers, math.ceil(sum(plan.costs) / _SECONDS_A_WORKER)) or 1
+
+
+def build_blend_share(
+    target: Target,
+    settings: PackSettings,
+    share: Share,
+    *,
+    overwrite: bool = False,
+    workers: Workers = 1,
+    wait_seconds: float = WAIT_SECONDS,
+) -> PackResult:
+    """Do one part of what the pack of a blend needs, and write it if all parts are done.
+
+    Parameters
+    ----------
+    target, settings, overwrite, workers, wait_seconds
+        As in `build_blend_pack`; a pack that is as it is wanted may always be there.
+    share
+        Which part this is.
+
+    Raises
+    ------
+    ConfigError
+        If another file is there, and `overwrite` is false or it is no pack.
+    """
+    pack = _usable(target.path)
+    if pack is None or not is_done(target, pack, settings):
+        check_output(str(target.path), overwrite=overwrite)
+    (result,) = build_share(
+        [target],
+        share,
+        settings,
+        workers=workers,
+        # What cannot be read is replaced as a whole.
+        force=pack is None and target.path.exists(),
+        wait_seconds=wait_seconds,
+    )
+    return result
 
 
 def _raise(error: PlayheadError | None) -> None:

@@ -109,7 +109,7 @@ def build_packs(
             with named_os_errors(target):
                 target.path.parent.mkdir(parents=True, exist_ok=True)
                 old = None if force else readable_pack(target.path)
-                if old is not None and is_done(target, old, embed=embed_rows):
+                if old is not None and is_done(target, old, settings):
                     results[target.path] = result_of(target, "fresh", old)
                     remove_partials(target.path)
                     continue

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
+    from playhead.index.build_pack import PackSettings
     from playhead.index.build_target import Target
 
 __all__ = ["PackResult", "is_done", "named_os_errors", "readable_pack", "result_of"]
@@ -63,8 +64,8 @@ def named_os_errors(target: Target) -> Generator[None]:
         ) from error
 
 
-def is_done(target: Target, pack: Pack, *, embed: bool) -> bool:
-    """Whether a pack is up to date and has its rows embedded if that is wanted.
+def is_done(target: Target, pack: Pack, settings: PackSettings) -> bool:
+    """Whether a pack is up to date, holds nothing else, and is as it is wanted.
 
     Parameters
     ----------
@@ -72,11 +73,19 @@ def is_done(target: Target, pack: Pack, *, embed: bool) -> bool:
         What it is to hold.
     pack
         The pack.
-    embed
-        Whether rows are to be embedded.
+    settings
+        Whether its rows are to be embedded, and members of archives to be found.
     """
-    embedded = not embed or all(entry.embedded for entry in pack.leaves)
-    return embedded and target_is_fresh(target, pack)
+    if len(pack.leaves) != len(target.members):
+        return False
+    for member in target.members:
+        entry = pack.entry(member.source)
+        has_offsets = settings.has_offsets or not any(pair.tars for pair in member.pairs)
+        if entry is None or entry.has_offsets != has_offsets:
+            return False
+        if settings.embed_rows and not entry.embedded:
+            return False
+    return target_is_fresh(target, pack)
 
 
 def readable_pack(path: Path) -> Pack | None:

@@ -99,7 +99,7 @@ def build_share(
             with named_os_errors(target):
                 target.path.parent.mkdir(parents=True, exist_ok=True)
                 pack = None if force else readable_pack(target.path)
-                if pack is not None and is_done(target, pack, embed=settings.embed_rows):
+                if pack is not None and is_done(target, pack, settings):
                     results[target.path] = result_of(target, "fresh", pack)
                     costs[target.path] = _costs_of_pack(target, pack)
                     remove_partials(target.path)
@@ -176,10 +176,10 @@ def _put_together(
     if missing and _written_at(target.path) == work.before:
         return result_of(target, "waiting", missing_parts=missing)
     with build_lock(target.path, wait_seconds=wait_seconds, on_wait=_log.warning):
-        pack = readable_pack(target.path)
         # Another part may have been faster; forced, only a pack that was not there before is new.
         is_new = not force or _written_at(target.path) != work.before
-        if pack is not None and is_new and is_done(target, pack, embed=settings.embed_rows):
+        pack = readable_pack(target.path) if is_new else None
+        if pack is not None and is_done(target, pack, settings):
             remove_partials(target.path)
             return result_of(target, "built", pack)
         plan = plan_pack(target, None if force else pack, settings)

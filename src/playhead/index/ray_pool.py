@@ -252,4 +252,4 @@ def _lost(cause: str) -> PlayheadError:
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0].strip().rstrip(".") if lines else "no reason given"
+    return lines[0].strip().rstrip(".:") if lines else "no reason given"
