@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -208,6 +209,22 @@ def test_objects_are_fetched_as_passes_go_through_them(shards, subject_of, local
         assert not store.streamed
         assert 0 < store.num_bytes < whole / 2
         assert {uri for uri, _, _ in store.asked} == set(objects)
+
+
+def test_compressed_archives_are_fetched_through_the_cache(shards, subject_of, look):
+    config, tars = shards
+    [entry] = config["input_cfg"]
+    for path in tars:
+        Path(f"{path}.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
+        Path(path).unlink()
+    entry["tarred_audio_filepaths"] += ".gz"
+    entry["indexed"] = True
+    seen = look("index-missing", config)
+    assert any("can have no .idx" in one.saw for one in seen)
+    entry["indexed"] = False
+    [one] = fetched(subject_of(config), 12).leaves
+    assert (one.mode, one.asked, one.fetched, one.failures) == ("shards", 12, 12, [])
+    assert one.first_seconds > 0
 
 
 def test_texts_and_options_of_tokens_are_fetched_without_a_tokenizer(place, subject_of):

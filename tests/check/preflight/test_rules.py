@@ -237,6 +237,28 @@ CASES = {
         of(indexes_root="/dev/shm/idx"),
         of(indexes_root="/mnt/shared/idx"),
     ),
+    "indexes-root-remote": (
+        "is not on a disk",
+        of(indexes_root="s3://bucket/idx"),
+        of(indexes_root="idx"),
+    ),
+    "index-shared": (
+        "would have the same index",
+        of(
+            tarred,
+            manifest_filepath=["s3://b/m.json", "gs://b/m.json"],
+            tarred_audio_filepaths=None,
+            type="nemo",
+            indexes_root="idx",
+        ),
+        of(
+            tarred,
+            manifest_filepath=["s3://b/m.json", "s3://c/m.json"],
+            tarred_audio_filepaths=None,
+            type="nemo",
+            indexes_root="idx",
+        ),
+    ),
     "index-missing": ("1 of 1 indexes", of(indexed=True), of()),
     "storage-scheme": ("nothing reads ftp://", far("ftp"), far("s3")),
     "ais-endpoint": ("is not set", far(), (far(), AT_HOME)),

@@ -17,9 +17,11 @@ from playhead.errors import PlayheadError, SourceNotFoundError
 from playhead.index.build_demand import sidecars_of
 from playhead.index.build_pace import PATIENCE_SECONDS
 from playhead.index.build_target import why_declared_is_stale
+from playhead.index.found import owners
 from playhead.index.pack import open_pack
 from playhead.paths import exists, scheme
 from playhead.storage import access
+from playhead.storage.compression import has_middle
 from playhead.storage.get_batch import wants_get_batch
 
 if TYPE_CHECKING:
@@ -89,6 +91,29 @@ def indexes_root_local(subject: Subject) -> Iterator[Seen]:
             )
 
 
+@rule("indexes-root-remote", "fail", "Packs are mapped into memory, which no store can do")
+def indexes_root_remote(subject: Subject) -> Iterator[Seen]:
+    """Folders of indexes in a store."""
+    for root, named in _roots(subject).items():
+        if scheme(root):
+            yield Seen(
+                f"indexes_root {root} is not on a disk",
+                str(named.spot.at("indexes_root")),
+                advice=f"Run `playhead prefetch --indexes-root DIR {subject.command}`, and set"
+                " indexes_root to DIR",
+            )
+
+
+@rule("index-shared", "fail", "Two files with one index are read by the offsets of one of them")
+def index_shared(subject: Subject) -> Iterator[Seen]:
+    """Sources that would have the same `.idx`, or one outside its root."""
+    try:
+        owners(sidecar for named, _ in subject.sources for sidecar in sidecars_of(named.leaf))
+    except PlayheadError as error:
+        what = str(error).partition(f" ({error.where})")[0].rstrip(".")
+        yield Seen(what, error.where, advice=error.advice)
+
+
 def _roots(subject: Subject) -> dict[str, Named]:
     roots: dict[str, Named] = {}
     for named in subject.leaves:
@@ -102,6 +127,16 @@ def _roots(subject: Subject) -> dict[str, Named]:
 def index_missing(subject: Subject) -> Iterator[Seen]:
     """Leaves with `indexed: true`, no pack, and no `.idx`."""
     yield from _sidecars(subject, "missing")
+    for named in _without_packs(subject):
+        whole = [path for path in named.leaf.paths.get("tar", ()) if not has_middle(path)]
+        if whole:
+            yield Seen(
+                f"leaf {named.leaf.name} is indexed: true and has no pack, and {whole[0]} can have"
+                " no .idx",
+                str(named.place("tar")),
+                diff(named.spot, remove=("indexed",)),
+                f"Run `playhead index {subject.command}`, which builds its pack",
+            )
 
 
 @rule("index-stale", "fail", "Offsets of another file lead into the middle of records", 12)
@@ -127,26 +162,36 @@ def _sidecar_states(subject: Subject) -> list[tuple[Named, dict[str, tuple[str, 
     known = subject.facts.get("sidecars")
     if known is None:
         known = subject.facts["sidecars"] = []
-        asked = [
-            named
-            for state in pack_states(subject)
-            if state.state in ("missing", "outdated")
-            for named, _ in state.members
-            if named.leaf.options.indexed
-        ]
         with ThreadPoolExecutor(_THREADS) as pool:
-            for named in asked:
+            for named in _without_packs(subject):
                 # What is asked for by name needs no offsets.
                 some = [
-                    one
-                    for one in sidecars_of(named.leaf)
-                    if one.kind == "jsonl" or not wants_get_batch()
+                    one for one in _named_by(named) if one.kind == "jsonl" or not wants_get_batch()
                 ]
                 found = pool.map(_look, some)
                 known.append(
                     (named, {one.idx: state for one, state in zip(some, found, strict=True)})
                 )
     return known
+
+
+def _without_packs(subject: Subject) -> list[Named]:
+    """Leaves that say `indexed: true` and have no pack that is up to date."""
+    return [
+        named
+        for state in pack_states(subject)
+        if state.state in ("missing", "outdated")
+        for named, _ in state.members
+        if named.leaf.options.indexed
+    ]
+
+
+def _named_by(named: Named) -> list[Sidecar]:
+    try:
+        return list(sidecars_of(named.leaf))
+    except PlayheadError:
+        # Another rule says that one would lie outside its root.
+        return []
 
 
 def _look(sidecar: Sidecar) -> tuple[str, str]:
