@@ -208,6 +208,11 @@ def test_credentials_may_come_from_the_files_of_the_aws_tools(seaweed, monkeypat
     assert access.read_files(["s3://objects/secret.bin"]) == [b"not for all"]
 
 
+def test_a_bucket_that_is_missing_is_no_missing_object(s3):
+    with pytest.raises(StorageError, match=r"bucket does not exist.*s3://no-such-bucket/a"):
+        access.read_ranges("s3://no-such-bucket/a", [0], [1])
+
+
 def test_wrong_credentials_are_refused_at_once(seaweed, monkeypatch):
     environment = {**seaweed.environment(), "AWS_SECRET_ACCESS_KEY": "wrong"}
     with FaultProxy(seaweed.port) as proxy:
@@ -316,3 +321,11 @@ def test_a_mirror_on_a_disk_comes_first(s3, monkeypatch, tmp_path):
     assert list(access.stream(uris[1], 2)) == [b"ar by"]
     access.write(uris[1], b"new")
     assert Path(near).read_bytes() == b"near by"
+
+
+def test_signed_urls_do_not_pile_up(web, monkeypatch):
+    servers.use(monkeypatch, {})
+    uris = [f"{web.url}/bucket/plain.bin?signature={number}" for number in range(300)]
+    found = access.read_many([ByteRange(uri, 5, 3) for uri in uris])
+    assert found == [DATA[5:8]] * 300
+    assert len(access.store_of(uris[0])._stores) <= 256

@@ -102,6 +102,12 @@ def verdict(error: Exception, where: str) -> PlayheadError | None:
     """
     if is_passing(error):
         return None
+    text = str(error)
+    if "NoSuchBucket" in text:
+        # Not a thing that one sample lacks: a name that is wrong, or a store that is gone.
+        return StorageError(
+            "the bucket does not exist", where=where, fix="Correct its name, or the endpoint"
+        )
     if isinstance(error, FileNotFoundError):
         return SourceNotFoundError(
             "the object does not exist", where=where, fix="Restore it, or correct its name"
@@ -117,7 +123,6 @@ def verdict(error: Exception, where: str) -> PlayheadError | None:
         return NotSupportedError(
             f"the name cannot be asked for: {said(error)}", where=where, fix="Rename the object"
         )
-    text = str(error)
     fix = "Look at the server, and at the variables that say how to reach it"
     if "redirect" in text.lower() or "status code: 301" in text:
         fix = "Name the region of the bucket in AWS_REGION"

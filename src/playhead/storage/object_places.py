@@ -31,6 +31,11 @@ class ObjectPlace(NamedTuple):
     """What it is called in there."""
 
     @property
+    def origin(self) -> tuple[str, str]:
+        """What answers alike: the store without what a single URL adds to it."""
+        return self.scheme, self.store.partition("?")[0]
+
+    @property
     def store_uri(self) -> str:
         """The store, as people write it."""
         return self.store if self.scheme.startswith("http") else f"{self.scheme}://{self.store}"

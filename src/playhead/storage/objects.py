@@ -41,6 +41,8 @@ Result = TypeVar("Result")
 
 # Where so many objects lie in one folder, a few pages of its listing say what all of them are.
 _LISTED: Final = 200
+# Stores that are open at once.
+_STORES: Final = 256
 # Objects that are looked at within one deadline.
 _LOOKED_AT: Final = 4096
 
@@ -125,7 +127,7 @@ class ObjectStores:
             If the object does not exist, or the server cannot be asked.
         """
         place = place_of(uri)
-        known = self._ranges.get(place[:2])
+        known = self._ranges.get(place.origin)
         return self._one(uri, partial(self._asked, place)) if known is None else known
 
     def stream(self, uri: str, start: int = 0, block_bytes: int = 4 << 20) -> Iterator[bytes]:
@@ -194,6 +196,9 @@ class ObjectStores:
         with self._lock:
             store = self._stores.get(key)
             if store is None:
+                if len(self._stores) >= _STORES:
+                    # Signed URLs are stores of their own, of which there is no end.
+                    del self._stores[next(iter(self._stores))]
                 store = self._stores[key] = open_store(place, streams=streams)
             return store
 
@@ -220,7 +225,7 @@ class ObjectStores:
         """Bytes of an object, as many as were asked for."""
         uri, begin, count = span
         place = place_of(uri)
-        if self._ranges.get(place[:2]) is False:
+        if self._ranges.get(place.origin) is False:
             raise _no_ranges(uri)
         store = self._store(place)
         try:
@@ -228,12 +233,12 @@ class ObjectStores:
         except Exception as error:
             if not (is_behind_end(error) or ignores_ranges(error)):
                 raise
-            if is_behind_end(error) or self._ranges.get(place[:2]) or self._asked(place):
+            if is_behind_end(error) or self._ranges.get(place.origin) or self._asked(place):
                 self._check_end(place, span)
                 raise ShortAnswerError("another part of the object came") from None
             raise _no_ranges(uri) from None
         if len(data) == count:
-            self._ranges[place[:2]] = True
+            self._ranges[place.origin] = True
             return bytes(data)
         if len(data) < count:
             self._check_end(place, span)
@@ -262,7 +267,7 @@ class ObjectStores:
                 raise
             meta = self._head(place)
             if begin < meta["size"]:
-                if self._ranges.get(place[:2]):
+                if self._ranges.get(place.origin):
                     raise ShortAnswerError("another part of the object came") from None
                 raise
             return Part(b"", meta["size"], version_of(meta))
@@ -274,7 +279,7 @@ class ObjectStores:
 
     def _whole(self, place: ObjectPlace) -> bytes:
         """An object; as a range, because such an answer says how long the object is."""
-        if self._ranges.get(place[:2]) is not False:
+        if self._ranges.get(place.origin) is not False:
             try:
                 return self._part(place, 0, None).data
             except Exception as error:
@@ -284,7 +289,7 @@ class ObjectStores:
 
     def _asked(self, place: ObjectPlace) -> bool:
         """Whether a store gives parts of an object."""
-        key = place[:2]
+        key = place.origin
         try:
             self._library.get_range(self._store(place), place.path, start=0, length=1)
         except Exception as error:
