@@ -106,16 +106,15 @@ def open_store(place: ObjectPlace, *, streams: bool = False) -> Any:
     if bundle:
         client["root_certificate"] = _read_certificate(bundle)
     common: dict[str, Any] = {"client_options": client, "retry_config": {"max_retries": 0}}
-    if place.scheme in ("http", "https"):
-        client["allow_http"] = place.scheme == "http"
-        return stores.HTTPStore(place.store, **common)
     make, options = {
         "s3": (stores.S3Store, s3_options),
         "gs": (stores.GCSStore, google_options),
         "az": (stores.AzureStore, azure_options),
+        "http": (stores.HTTPStore, lambda: {"allow_http": True}),
+        "https": (stores.HTTPStore, lambda: {"allow_http": False}),
     }[place.scheme]
     config = options()
-    client["allow_http"] = config.pop("allow_http", False)
+    client["allow_http"] = config.pop("allow_http")
     try:
         return make(place.store, **config, **common)
     except Exception as error:
