@@ -245,6 +245,31 @@ def _tokens() -> list[Figure]:
     return figures
 
 
+def _get_batch() -> list[Figure]:
+    lines = (
+        ("batch", "one batch request"),
+        ("individual", "one request each, side by side"),
+        ("sdk", "one request each by the official client, one after the other"),
+    )
+    return [
+        *(
+            Figure(
+                bench="get_batch",
+                key=f"{key}_samples_per_s",
+                what=f"32 members of 40 kB from AIStore (emulated): {what}",
+                unit="/s",
+            )
+            for key, what in lines
+        ),
+        Figure(
+            bench="get_batch",
+            key="batch_over_sdk",
+            what="the batch request / the official client",
+            bound=5.0,
+        ),
+    ]
+
+
 FIGURES: list[Figure] = [
     *_streams(),
     *_shar(),
@@ -337,6 +362,7 @@ FIGURES: list[Figure] = [
     *_requests(),
     *_objects(),
     *_token_batches(),
+    *_get_batch(),
     Figure(
         bench="memory",
         key="memory_1m_mb",

@@ -78,7 +78,7 @@ def open_client() -> Any:
         from urllib3.util import Retry  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError(
-            f"ais:// needs the client of AIStore, which cannot be imported: {error}",
+            f"the client of AIStore, which ais:// needs, cannot be imported: {error}",
             fix="Run `pip install 'playhead[ais]'`",
         ) from error
     once = RetryConfig(
