@@ -304,6 +304,28 @@ FIGURES: list[Figure] = [
         unit="members/CPU-s",
     ),
     Figure(
+        bench="remote_tar_index",
+        key="remote_tar_index_times",
+        what="as fast as a request for each header, archives of 40 KB members, 20 ms away",
+        unit="times",
+        bound=20.0,
+    ),
+    Figure(
+        bench="remote_tar_index",
+        key="remote_tar_index_requests",
+        what="requests for such an archive of 400 members",
+        unit="",
+        better="less",
+    ),
+    Figure(
+        bench="remote_tar_index",
+        key="remote_tar_index_percent_read",
+        what="read of an archive of 50 MB members to index it",
+        unit="%",
+        better="less",
+        bound=5.0,
+    ),
+    Figure(
         bench="pack",
         key="pack_rows_per_s",
         what="pack of a warm manifest",
