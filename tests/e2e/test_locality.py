@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import shutil
+import time
 import warnings
 from collections import Counter
 from contextlib import contextmanager
@@ -16,15 +18,15 @@ import playhead
 from playhead.datasets import Ids
 from playhead.errors import ConfigError
 from support.corpus import tarred_corpus
-from support.fault_proxy import FaultProxy
-from support.jobs import history_of
+from support.fault_proxy import FaultProxy, Faults
+from support.jobs import history_of, last_state, wait_for_lines
 from support.servers import caddy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.jobs import Server
+    from support.jobs import Job, Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -143,6 +145,53 @@ def test_data_that_move_between_a_disk_and_a_store_give_the_same_batches(
         assert len(found) >= 60
         # What began row by row is read range by range: no shard was fetched whole.
         assert bool(list((tmp_path / "store/shards").glob("*.shard"))) == (begun == "store")
+
+
+def test_kills_while_shards_are_fetched_change_no_batch(
+    server: Server, root: Path, tmp_path: Path
+) -> None:
+    """Every start has an empty folder or what the kill before it left; a slow store helps it."""
+    rng, steps = random.Random(1), 30
+    with served(root, tmp_path) as proxy:
+        config = config_of(proxy.url, tmp_path, window_draws=40)
+        spec = {"config": config, "notes": "ignore", "steps": steps, "world_size": 1, "ranks": [0]}
+        whole = server.start(tmp_path / "whole", {**spec})
+        whole.finish(60)
+        shutil.rmtree(tmp_path / "shards")
+        proxy.set(Faults(latency=0.01))
+        jobs: list[Job] = []
+        state: Path | None = None
+        for kill in range(5):
+            shared = {**spec, "state_in": None if state is None else str(state)}
+            ranks = rng.choice([1, 2])
+            started = [
+                server.start(
+                    tmp_path / "killed",
+                    {
+                        **shared,
+                        "ranks": [rank],
+                        "world_size": ranks,
+                        "overrides": {"num_workers": rng.choice([0, 2])},
+                    },
+                )
+                for rank in range(ranks)
+            ]
+            jobs += started
+            if kill == 4:
+                for job in started:
+                    job.finish(60)
+                break
+            if kill % 2:
+                wait_for_lines(started[0], rng.randint(1, 6), 60)
+            time.sleep(rng.uniform(0, 0.6))
+            for job in started:
+                job.kill()
+            state = last_state(started) or state
+            if kill == 2:
+                shutil.rmtree(tmp_path / "shards", ignore_errors=True)
+    expected = history_of([whole])
+    assert len(expected) == 4 * steps
+    assert history_of(jobs) == expected
 
 
 def test_a_cache_smaller_than_a_window_gives_the_same_batches(root: Path, tmp_path: Path) -> None:
