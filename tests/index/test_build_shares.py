@@ -83,14 +83,14 @@ def statuses(results: Sequence[PackResult]) -> set[str]:
 def scans(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Names of the manifests that parts read meanwhile."""
     read: list[str] = []
-    write_scan = build_shares.write_scan
+    save_scan = build_shares.save_scan
 
-    def recorded(file, task):
+    def recorded(path, task):
         read.append(Path(task.pair.manifest).name)
-        write_scan(file, task)
+        save_scan(path, task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(build_shares, "write_scan", recorded)
+        patch.setattr(build_shares, "save_scan", recorded)
         yield read
 
 
@@ -312,16 +312,16 @@ def test_a_bad_manifest_fails_in_its_part_alone_and_is_missing_to_the_others(tmp
 def test_a_twin_that_comes_late_finds_the_pack_and_leaves_nothing(tmp_path, whole, monkeypatch):
     leaves, expected = whole
     part(leaves, tmp_path, 1, 2)
-    write_scan = build_shares.write_scan
+    save_scan = build_shares.save_scan
     twins = [0]
 
-    def twin_first(file, task):
+    def twin_first(path, task):
         if not twins[0]:
             twins[0] = 1
             assert statuses(part(leaves, tmp_path, 2, 2)) <= {"built", "fresh"}
-        write_scan(file, task)
+        save_scan(path, task)
 
-    monkeypatch.setattr(build_shares, "write_scan", twin_first)
+    monkeypatch.setattr(build_shares, "save_scan", twin_first)
     assert statuses(part(leaves, tmp_path, 2, 2)) <= {"built", "fresh"}
     assert contents(tmp_path) == expected
     assert left_behind(tmp_path) == []

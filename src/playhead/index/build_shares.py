@@ -22,9 +22,8 @@ from playhead.index.pack import open_pack
 from playhead.index.part_work import Share, deal
 from playhead.index.partials import remove_forgotten, remove_partials, scan_paths, stored_scans
 from playhead.index.pool import run_each
-from playhead.index.scan_files import read_scan, write_scan
+from playhead.index.scan_files import read_scan, save_scan
 from playhead.index.source import Stamp
-from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,8 +156,7 @@ def _scan_mine(
 
 def _scan_to_file(job: _Job) -> None:
     try:
-        with atomic_write(job.path) as file:
-            write_scan(file, job.task)
+        save_scan(job.path, job.task)
     except PlayheadError:
         raise
     except FileNotFoundError:

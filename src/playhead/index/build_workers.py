@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import uuid
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from playhead.errors import PlayheadError, WorkerError
 from playhead.index.build_scan import scan
 from playhead.index.lock import machine_name
 from playhead.index.pool import run_each
-from playhead.index.scan_files import read_scan, write_scan
+from playhead.index.scan_files import read_scan, save_scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -149,11 +148,7 @@ def _written(
 
 def _scan_to_file(job: _Job) -> None:
     """Scan a manifest in a worker, and leave its rows in a file."""
-    # A machine that was given up may write on: every copy is whole when it takes the name.
-    temporary = Path(f"{job.path}.{uuid.uuid4().hex}")
-    with temporary.open("wb") as file:
-        write_scan(file, job.task)
-    temporary.replace(job.path)
+    save_scan(job.path, job.task)
 
 
 def _read_back(plan: PackPlan, state: _Progress) -> Iterator[Iterator[Rows]]:

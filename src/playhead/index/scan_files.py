@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import uuid
 import zlib
 from collections import Counter
-from io import BytesIO
 from struct import Struct
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -23,17 +23,43 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SCAN_VERSION", "read_scan", "write_scan"]
+__all__ = ["SCAN_VERSION", "read_scan", "save_scan", "write_scan"]
 
 SCAN_VERSION: Final = "1"
 """Version of the files' layout."""
 
 # With the number of parts of each row.
 _NUM_PARTS = 1 + len(PART_COLUMNS)
-_NUM_BESIDE = 4 + _NUM_PARTS
 # Before each block: its bytes and whether it is the last one; then the CRC-32 of that and of it.
 _HEAD = Struct("<Q?")
 _CHECKSUM = Struct("<I")
+# At the beginning of a block with rows: bytes of the table of its arrays, which follows.
+_SIZE = Struct("<Q")
+
+
+def save_scan(path: Path, task: ScanTask) -> None:
+    """Read a manifest into a file that takes its name once it is whole.
+
+    It is not flushed to the disk, as there may be very many and each of its bytes is checked.
+
+    Parameters
+    ----------
+    path
+        The file; its folder is made if it does not exist.
+    task
+        What to read.
+
+    Raises
+    ------
+    DataError, BuildError
+        If it cannot be used, or changes meanwhile.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A machine that was given up may write on: every copy is whole when it takes the name.
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    with temporary.open("wb") as file:
+        write_scan(file, task)
+    temporary.replace(path)
 
 
 def write_scan(file: IO[bytes], task: ScanTask) -> None:
@@ -52,11 +78,11 @@ def write_scan(file: IO[bytes], task: ScanTask) -> None:
         If it cannot be used, or changes meanwhile.
     """
     for rows in scan(task):
-        block = BytesIO()
-        for column in (*(rows.columns[name] for name in COLUMNS), *_beside(rows)):
-            np.save(block, column, allow_pickle=False)
-        _write(file, block.getbuffer(), is_last=False)
-    _write(file, memoryview(msgspec.json.encode(task.dropped)), is_last=True)
+        arrays = [*(rows.columns[name] for name in COLUMNS), *_beside(rows)]
+        said = msgspec.json.encode([(array.dtype.str, array.nbytes) for array in arrays])
+        pieces = [_SIZE.pack(len(said)), said, *(array.tobytes() for array in arrays)]
+        _write(file, b"".join(pieces), is_last=False)
+    _write(file, msgspec.json.encode(task.dropped), is_last=True)
 
 
 def read_scan(path: Path, task: ScanTask) -> Iterator[Rows]:
@@ -86,11 +112,11 @@ def read_scan(path: Path, task: ScanTask) -> Iterator[Rows]:
                 )
             if is_last:
                 break
-            yield _rows(BytesIO(block))
+            yield _rows(block)
     task.dropped = Counter(msgspec.json.decode(block, type=dict[str, int]))
 
 
-def _write(file: IO[bytes], block: memoryview, *, is_last: bool) -> None:
+def _write(file: IO[bytes], block: bytes, *, is_last: bool) -> None:
     head = _HEAD.pack(len(block), is_last)
     file.write(head + _CHECKSUM.pack(zlib.crc32(block, zlib.crc32(head))))
     file.write(block)
@@ -123,9 +149,10 @@ def _beside(rows: Rows) -> list[NDArray[Any]]:
     ]
 
 
-def _rows(block: IO[bytes]) -> Rows:
-    columns = {name: _load(block) for name in COLUMNS}
-    head, sizes, content, facts, *parts = [_load(block) for _ in range(_NUM_BESIDE)]
+def _rows(block: bytes) -> Rows:
+    arrays = _arrays(block)
+    columns = {name: next(arrays) for name in COLUMNS}
+    head, sizes, content, facts, *parts = arrays
     statuses, is_embedded = msgspec.json.decode(head.tobytes())
     data = None
     if is_embedded:
@@ -134,5 +161,10 @@ def _rows(block: IO[bytes]) -> Rows:
     return Rows(columns, data, int(facts[0]), statuses, Parts(*parts) if facts[1] else None)
 
 
-def _load(block: IO[bytes]) -> NDArray[Any]:
-    return np.load(block, allow_pickle=False)
+def _arrays(block: bytes) -> Iterator[NDArray[Any]]:
+    (size,) = _SIZE.unpack_from(block)
+    start = _SIZE.size + size
+    for kind, length in msgspec.json.decode(block[_SIZE.size : start]):
+        dtype = np.dtype(kind)
+        yield np.frombuffer(block, dtype, length // dtype.itemsize, start)
+        start += length
