@@ -7,7 +7,14 @@ import pyarrow as pa
 import pytest
 
 from playhead.index.columns import COLUMNS, PART_COLUMNS
-from playhead.index.pack_checks import check_batch
+from playhead.index.pack_checks import (
+    Files,
+    check_audio,
+    check_column,
+    check_files,
+    check_layout,
+    check_parts,
+)
 from playhead.index.pack_table import LeafEntry
 
 ROWS = [3, 0, 2]
@@ -72,13 +79,17 @@ def batch(made, *, row_ends=(0, 1, 1, 2, 2, 3), part_ends=(0, 1, 2, 2, 2, 3), **
 
 
 def check(made=None, entries=None, compressed=(), **damaged):
-    def have_middle():
-        return ~np.isin(np.arange(len(SIZES)), compressed)
-
+    files = Files(SIZES, lambda: ~np.isin(np.arange(len(SIZES)), compressed))
     made = columns() if made is None else made
-    check_batch(
-        batch(made, **damaged), made, leaves() if entries is None else entries, SIZES, have_middle
-    )
+    entries = leaves() if entries is None else entries
+    whole = batch(made, **damaged)
+    check_layout(whole, entries)
+    check_files(entries, len(SIZES))
+    for name, column in made.items():
+        check_column(name, column, entries)
+    check_audio(made, entries, files)
+    whole.column("row").validate(full=True)
+    check_parts(whole.column("parts"), entries, files, made["duration_us"])
 
 
 def test_what_a_pack_can_have():

@@ -9,24 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-import msgspec
 import pyarrow as pa
 
 from playhead.errors import IndexFileError, StaleIndexError
 from playhead.index.columns import COLUMNS, DIGEST_ROWS, prefix_fingerprint
-from playhead.index.pack_checks import check_batch
+from playhead.index.pack_columns import PackColumns
+from playhead.index.pack_damage import REBUILD, FileTable, PackVersionError, named_damage
 from playhead.index.pack_groups import Groups, groups_of
-from playhead.index.pack_parts import PartTable
 from playhead.index.pack_table import (
     DIGESTS_KEY,
     LEAVES_KEY,
     PACK_VERSION,
-    SHARDS_KEY,
     VERSION_KEY,
     LeafEntry,
     ShardTable,
     decode_leaves,
-    decode_shards,
 )
 
 if TYPE_CHECKING:
@@ -40,11 +37,6 @@ __all__ = ["LeafPack", "Pack", "PackRef", "PackVersionError", "ShardTable", "ope
 _DIGEST_BYTES = 16
 _ARROW_MAGIC = b"ARROW1"
 _FOREIGN_MAGIC = b"IDXPACK2"
-_REBUILD = "Build it again: `playhead index --force`, or `playhead pack` if a config names it"
-
-
-class PackVersionError(IndexFileError):
-    """A pack of another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +132,16 @@ class LeafPack:
         self.dropped = dict(entry.dropped)
         self._pack = pack
         self._digests = digests
-        rows = slice(entry.start, entry.start + entry.num_rows)
-        for name in COLUMNS:
-            setattr(self, name, pack.column(name)[rows])
+        self._rows = slice(entry.start, entry.start + entry.num_rows)
         self._fingerprints: dict[int, str] = {}
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        """Open a column when it is first asked for."""
+        if name not in COLUMNS:
+            raise AttributeError(name)
+        column = self._pack.column(name)[self._rows]
+        setattr(self, name, column)
+        return column
 
     @cached_property
     def shards(self) -> ShardTable:
@@ -189,7 +187,8 @@ class LeafPack:
             raise ValueError(message)
         known = self._fingerprints.get(n)
         if known is None:
-            known = prefix_fingerprint(self.columns(), self._digests, n)
+            columns = {name: self._pack.unchecked(name)[self._rows] for name in COLUMNS}
+            known = prefix_fingerprint(columns, self._digests, n)
             self._fingerprints[n] = known
         return known
 
@@ -242,10 +241,8 @@ class Pack:
     def __init__(self, path: str, batch: pa.RecordBatch, metadata: dict[bytes, bytes]) -> None:
         self.path = path
         self.leaves = decode_leaves(metadata[LEAVES_KEY])
-        self._columns = {name: batch.column(name).to_numpy() for name in COLUMNS}
-        self._rows = batch.column("row") if "row" in batch.schema.names else None
-        self._parts = PartTable(batch.column("parts") if "parts" in batch.schema.names else None)
-        self._shards = metadata[SHARDS_KEY]
+        self._files = FileTable(path, metadata, self.leaves)
+        self._columns = PackColumns(batch, self.leaves, self._files)
         blob = metadata[DIGESTS_KEY]
         self._digests = [blob[i : i + _DIGEST_BYTES] for i in range(0, len(blob), _DIGEST_BYTES)]
         self._first_digest: list[int] = []
@@ -257,8 +254,6 @@ class Pack:
         if total != batch.num_rows or blocks != len(self._digests):
             message = f"it has {batch.num_rows} rows, its leaves {total}"
             raise ValueError(message)
-        shards = self.shards
-        check_batch(batch, self._columns, self.leaves, shards.sizes, shards.have_middle)
         self._by_source = {leaf.source: index for index, leaf in enumerate(self.leaves)}
         self._by_key = {leaf.key: index for index, leaf in enumerate(self.leaves)}
 
@@ -267,7 +262,7 @@ class Pack:
         """Keys of the leaves that it was built for, in the order of the file."""
         return [leaf.key for leaf in self.leaves]
 
-    @cached_property
+    @property
     def shards(self) -> ShardTable:
         """The files of all leaves.
 
@@ -276,10 +271,7 @@ class Pack:
         IndexFileError
             If the pack is damaged.
         """
-        try:
-            return decode_shards(self._shards)
-        except (pa.ArrowException, OSError, KeyError, ValueError, StopIteration) as error:
-            raise _damaged(self.path, error) from None
+        return self._files.shards
 
     def entry(self, source: str) -> LeafEntry | None:
         """Return where the leaf with that source lies; None if it is not there."""
@@ -309,13 +301,24 @@ class Pack:
         if leaf is None:
             shown = ", ".join(self.keys[:5]) + (", …" if len(self.leaves) > 5 else "")
             raise IndexFileError(
-                f"the pack does not hold leaf {key} but {shown}", where=self.path, fix=_REBUILD
+                f"the pack does not hold leaf {key} but {shown}", where=self.path, fix=REBUILD
             )
         return leaf
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column of all leaves, end to end."""
-        return self._columns[name]
+        """Return a column of all leaves, end to end.
+
+        Raises
+        ------
+        IndexFileError
+            If it is damaged.
+        """
+        with named_damage(self.path):
+            return self._columns.column(name)
+
+    def unchecked(self, name: str) -> NDArray[Any]:
+        """Return a column as it lies in the file, for what only compares it."""
+        return self._columns.unchecked(name)
 
     def parts(self, rows: NDArray[np.int64]) -> Parts:
         """Return the parts of rows, row after row.
@@ -325,14 +328,20 @@ class Pack:
         IndexFileError
             If the pack is damaged.
         """
-        try:
-            return self._parts.of(rows)
-        except (ValueError, IndexError) as error:
-            raise _damaged(self.path, error) from None
+        with named_damage(self.path):
+            return self._columns.parts.of(rows)
 
     def row_bytes(self, i: int) -> bytes | None:
-        """Return an embedded row; None where the pack holds none."""
-        return None if self._rows is None else self._rows[i].as_buffer().to_pybytes()
+        """Return an embedded row; None where the pack holds none.
+
+        Raises
+        ------
+        IndexFileError
+            If the pack is damaged.
+        """
+        with named_damage(self.path):
+            rows = self._columns.rows
+        return None if rows is None else rows[i].as_buffer().to_pybytes()
 
 
 _open_packs: WeakValueDictionary[tuple[str, int, int, int], Pack] = WeakValueDictionary()
@@ -352,7 +361,7 @@ def open_pack(path: str | Path) -> Pack:
         stat = Path(path).stat()
     except OSError as error:
         raise IndexFileError(
-            f"the pack cannot be opened: {error.strerror}", where=path, fix=_REBUILD
+            f"the pack cannot be opened: {error.strerror}", where=path, fix=REBUILD
         ) from None
     identity = (path, stat.st_ino, stat.st_size, stat.st_mtime_ns)
     with _open_lock:
@@ -367,33 +376,23 @@ def _map(path: str) -> Pack:
         magic = file.read(8)
     if magic == _FOREIGN_MAGIC:
         raise IndexFileError(
-            "this is a pack that NeMo or Lhotse made, of another layout",
-            where=path,
-            fix="Build one with `playhead pack`",
+            "this is a pack that NeMo or Lhotse made", where=path, fix="Use `playhead pack`"
         )
     if not magic.startswith(_ARROW_MAGIC):
-        raise IndexFileError("this is not a pack", where=path, fix=_REBUILD)
-    try:
+        raise IndexFileError("this is not a pack", where=path, fix=REBUILD)
+    with named_damage(path):
         reader = pa.ipc.open_file(pa.memory_map(path))
         metadata: dict[bytes, bytes] = dict(reader.schema.metadata or {})
         version = metadata.get(VERSION_KEY)
         if version is None:
             raise IndexFileError(
-                "this Arrow file is not a pack of Playhead", where=path, fix=_REBUILD
+                "this Arrow file is not a pack of Playhead", where=path, fix=REBUILD
             )
         if version != PACK_VERSION:
             raise PackVersionError(
                 f"the pack has version {version.decode()}, this Playhead reads version "
                 f"{PACK_VERSION.decode()}",
                 where=path,
-                fix=_REBUILD,
+                fix=REBUILD,
             )
         return Pack(path, reader.get_batch(0), metadata)
-    except (pa.ArrowException, OSError, KeyError, ValueError, msgspec.MsgspecError) as error:
-        if isinstance(error, IndexFileError):
-            raise
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: str, error: Exception) -> IndexFileError:
-    return IndexFileError(f"the pack is damaged: {error}", where=path, fix=_REBUILD)

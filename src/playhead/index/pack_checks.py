@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from playhead.blend.types import has_turns
 from playhead.formats.columns import MAX_SECONDS
@@ -14,12 +15,11 @@ from playhead.index.columns import COLUMNS, PART_COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from playhead.index.pack_table import LeafEntry
 
-__all__ = ["check_batch"]
+__all__ = ["Files", "check_audio", "check_column", "check_files", "check_layout", "check_parts"]
 
 _NOT_NEGATIVE = (
     *("num_samples", "rate", "channels", "row_offset", "row_size"),
@@ -29,72 +29,133 @@ _NO_LIMIT = np.iinfo(np.int64).max
 _LONGEST_US = round(MAX_SECONDS * 1_000_000)
 
 
-class _Files(NamedTuple):
+class Files(NamedTuple):
     """The files of all leaves."""
 
     sizes: NDArray[np.int64]
+    """Their bytes, shape (S,)."""
     have_middle: Callable[[], NDArray[np.bool_]]
+    """Says of which of them offsets are those of the file as it is stored, shape (S,); only asked
+    where that matters."""
 
 
-def check_batch(
-    batch: pa.RecordBatch,
-    columns: Mapping[str, NDArray[Any]],
-    leaves: Sequence[LeafEntry],
-    sizes: NDArray[np.int64],
-    have_middle: Callable[[], NDArray[np.bool_]],
-) -> None:
-    """Check that a pack's rows can be what they say: one pass over each column, in order.
-
-    Parameters
-    ----------
-    batch
-        All that the pack holds.
-    columns
-        Its numbers, shape (N,).
-    leaves
-        Whose rows they are, end to end.
-    sizes
-        Bytes of the files of all leaves, shape (S,).
-    have_middle
-        Says of which of the files offsets are those of the file as it is stored, shape (S,); only
-        asked where that matters.
+def check_layout(batch: pa.RecordBatch, leaves: Sequence[LeafEntry]) -> None:
+    """Check that a pack has the columns of a pack, and that its leaves lie end to end.
 
     Raises
     ------
-    ValueError, ArrowException
-        If a number is none that a pack has.
+    ValueError
+        If it has not, or they do not.
     """
     for name, dtype in COLUMNS.items():
-        if columns[name].dtype != dtype:
+        if name not in batch.schema.names or batch.schema.field(name).type != _type_of(dtype):
             message = f"column {name} is not {dtype}"
             raise ValueError(message)
     rows = [leaf.num_rows for leaf in leaves]
     if [leaf.start for leaf in leaves] != [0, *accumulate(rows)][: len(rows)]:
         raise ValueError("its leaves do not lie end to end")
-    if any(not 0 <= leaf.shard_start <= len(sizes) - leaf.num_shards for leaf in leaves):
+
+
+def check_files(leaves: Sequence[LeafEntry], num_files: int) -> None:
+    """Check that a pack names the files that its leaves have.
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    if any(not 0 <= leaf.shard_start <= num_files - leaf.num_shards for leaf in leaves):
         raise ValueError("its leaves have more files than it names")
-    shards = _spread([leaf.num_shards for leaf in leaves], rows)
-    statuses = _spread([len(leaf.statuses) for leaf in leaves], rows)
-    _check("duration_us", columns["duration_us"], 0, _LONGEST_US + 1)
-    _check("shard", columns["shard"], 0, shards)
-    _check("tar", columns["tar"], -1, shards)
-    _check("status", columns["status"], -1, statuses)
-    for name in _NOT_NEGATIVE:
-        _check(name, columns[name], 0, None)
-    files = _Files(sizes, have_middle)
-    _check_ends(
-        columns, "tar", "audio_", _spread([leaf.shard_start for leaf in leaves], rows), files
-    )
-    for name in ("row", "parts"):
-        if name in batch.schema.names:
-            # Arrow trusts where variable-length values end, also beyond the end of the file.
-            batch.column(name).validate(full=True)
-    if "parts" in batch.schema.names:
-        _check_parts(batch.column("parts"), leaves, files)
-        _check_turns(batch.column("parts"), leaves, columns["duration_us"])
 
 
-def _check_parts(column: pa.LargeListArray, leaves: Sequence[LeafEntry], files: _Files) -> None:
+def check_column(name: str, column: NDArray[Any], leaves: Sequence[LeafEntry]) -> None:
+    """Check that the numbers of a column can be what they say: one pass over it.
+
+    Parameters
+    ----------
+    name
+        The column.
+    column
+        Its numbers, shape (N,).
+    leaves
+        Whose rows they are, end to end.
+
+    Raises
+    ------
+    ValueError
+        If a number is none that a pack has.
+    """
+    rows = [leaf.num_rows for leaf in leaves]
+    if name in ("shard", "tar"):
+        least = 0 if name == "shard" else -1
+        _check(name, column, least, _spread([leaf.num_shards for leaf in leaves], rows))
+    elif name == "status":
+        _check(name, column, -1, _spread([len(leaf.statuses) for leaf in leaves], rows))
+    elif name == "duration_us":
+        _check(name, column, 0, _LONGEST_US + 1)
+    elif name in _NOT_NEGATIVE:
+        _check(name, column, 0, None)
+
+
+def check_audio(
+    columns: Mapping[str, NDArray[Any]], leaves: Sequence[LeafEntry], files: Files
+) -> None:
+    """Check that audio in archives ends before they do.
+
+    Parameters
+    ----------
+    columns
+        `tar`, `audio_offset` and `audio_size`, checked by themselves, shape (N,).
+    leaves
+        Whose rows they are, end to end.
+    files
+        Their files.
+
+    Raises
+    ------
+    ValueError
+        If some does not.
+    """
+    rows = [leaf.num_rows for leaf in leaves]
+    first = _spread([leaf.shard_start for leaf in leaves], rows)
+    _check_ends(columns, "tar", "audio_", first, files)
+
+
+def check_parts(
+    column: pa.LargeListArray,
+    leaves: Sequence[LeafEntry],
+    files: Files,
+    duration_us: NDArray[np.int64],
+) -> None:
+    """Check that the parts of rows can be what they say.
+
+    Parameters
+    ----------
+    column
+        A list of parts for each row.
+    leaves
+        Whose rows they are, end to end.
+    files
+        Their files.
+    duration_us
+        Lengths of the rows, shape (N,).
+
+    Raises
+    ------
+    ValueError, ArrowException
+        If they cannot.
+    """
+    # Arrow trusts where variable-length values end, also beyond the end of the file.
+    column.validate(full=True)
+    _check_parts(column, leaves, files)
+    _check_turns(column, leaves, duration_us)
+
+
+def _type_of(dtype: np.dtype) -> pa.DataType:
+    return pa.from_numpy_dtype(dtype)
+
+
+def _check_parts(column: pa.LargeListArray, leaves: Sequence[LeafEntry], files: Files) -> None:
     ends = column.offsets.to_numpy()
     count = [int(ends[leaf.start + leaf.num_rows] - ends[leaf.start]) for leaf in leaves]
     used = slice(int(ends[0]), int(ends[-1]))
@@ -128,7 +189,7 @@ def _check_ends(
     file: str,
     prefix: str,
     first: int | NDArray[np.int64],
-    files: _Files,
+    files: Files,
 ) -> None:
     """Check that what lies in files ends before they do: nobody asks for memory beyond reason."""
     numbers = columns[file]

@@ -24,6 +24,7 @@ __all__ = [
     "DIGESTS_KEY",
     "LEAVES_KEY",
     "PACK_VERSION",
+    "SHARDS_CHECK_KEY",
     "SHARDS_KEY",
     "VERSION_KEY",
     "Change",
@@ -42,6 +43,7 @@ PACK_VERSION: Final = b"4"
 VERSION_KEY: Final = b"playhead.pack"
 LEAVES_KEY: Final = b"playhead.leaves"
 SHARDS_KEY: Final = b"playhead.shards"
+SHARDS_CHECK_KEY: Final = b"playhead.shards.crc32"
 DIGESTS_KEY: Final = b"playhead.digests"
 
 
@@ -180,8 +182,8 @@ def decode_leaves(data: bytes) -> list[LeafEntry]:
     return msgspec.json.decode(data, type=list[LeafEntry])
 
 
-def encode_shards(tables: Sequence[ShardTable]) -> bytes:
-    """Write shard tables end to end as an Arrow stream."""
+def encode_shards(tables: Sequence[ShardTable]) -> dict[bytes, bytes]:
+    """Write shard tables end to end as an Arrow stream, with its checksum: what a schema says."""
     batch = pa.record_batch(
         {
             "uri": _joined_strings([table.paths for table in tables]),
@@ -192,13 +194,31 @@ def encode_shards(tables: Sequence[ShardTable]) -> bytes:
         }
     )
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    # Paths of shards are much alike, and the schema that holds them is read whenever a pack is.
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    data = sink.getvalue().to_pybytes()
+    return {SHARDS_KEY: data, SHARDS_CHECK_KEY: b"%08x" % crc32(data)}
 
 
-def decode_shards(data: bytes) -> ShardTable:
-    """Read a shard table."""
+def decode_shards(data: bytes, checksum: bytes | None) -> ShardTable:
+    """Read a shard table.
+
+    Parameters
+    ----------
+    data
+        The table.
+    checksum
+        Its CRC-32 as `encode_shards` wrote it; None where the pack has none.
+
+    Raises
+    ------
+    ValueError, ArrowException
+        If it is damaged.
+    """
+    if checksum is not None and checksum != b"%08x" % crc32(data):
+        raise ValueError("the table of its files has another checksum")
     with pa.ipc.open_stream(data) as reader:
         batch = reader.read_next_batch()
     # Offsets of a damaged text column would be followed out of the memory.

@@ -13,7 +13,6 @@ from playhead.index.pack_table import (
     DIGESTS_KEY,
     LEAVES_KEY,
     PACK_VERSION,
-    SHARDS_KEY,
     VERSION_KEY,
     LeafEntry,
     ShardTable,
@@ -56,7 +55,7 @@ def write_pack(
     metadata = {
         VERSION_KEY: PACK_VERSION,
         LEAVES_KEY: encode_leaves(leaves),
-        SHARDS_KEY: encode_shards(shards),
+        **encode_shards(shards),
         DIGESTS_KEY: b"".join(digests),
     }
     remove_stale(path.parent)
@@ -101,7 +100,7 @@ def rewrite_pack(
         said = {
             **(batch.schema.metadata or {}),
             LEAVES_KEY: encode_leaves(leaves),
-            SHARDS_KEY: encode_shards(shards),
+            **encode_shards(shards),
         }
         batch = batch.replace_schema_metadata(said)
         with atomic_write(path) as file, pa.ipc.new_file(file, batch.schema) as out:
