@@ -333,6 +333,14 @@ FIGURES: list[Figure] = [
         bound=600_000,
     ),
     Figure(
+        bench="many_shards",
+        key="open_ms",
+        what="opening a pack of 100,000 shards",
+        unit="CPU-ms",
+        better="less",
+        bound=10,
+    ),
+    Figure(
         bench="plan",
         key="plan_64_samples_per_s",
         what="planning at 64 ranks, samples of all ranks (the peer's: indexed)",
