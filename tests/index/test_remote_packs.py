@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,6 @@ from support.parquet import speech_columns, write_table
 from support.shar import simple_cuts, write_shar
 from support.stores import MemoryStore, plugged_in
 from support.talk_cuts import FORMS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUCKET = "s3://bucket/data"
 
@@ -102,10 +100,22 @@ def objects_of(folder: Path, root: str = BUCKET) -> dict[str, bytes]:
     return {f"{root}/{path.relative_to(folder)}": path.read_bytes() for path in files}
 
 
-def facts(pack: Any) -> dict[str, Any]:
+def row_of(pack: Any, row: int, folder: Path) -> bytes | None:
+    """A row's bytes, from its manifest where the pack has them not; None for a table's."""
+    held = pack.row_bytes(row)
+    path = pack.shards.uris[int(pack.shard[row])].replace(BUCKET, str(folder))
+    if held is not None or pack.groups is not None:
+        return held
+    begin = int(pack.row_offset[row])
+    return Path(path).read_bytes()[begin : begin + int(pack.row_size[row])]
+
+
+def facts(pack: Any, folder: Path | None = None) -> dict[str, Any]:
     """Everything in a pack but where and when its files were."""
     found = {name: column.tolist() for name, column in pack.columns().items()}
-    found["rows"] = [pack.row_bytes(row) for row in range(pack.num_rows)]
+    found["rows"] = [
+        row_of(pack, row, folder) if folder else pack.row_bytes(row) for row in range(pack.num_rows)
+    ]
     found["dropped"] = pack.entry.dropped
     if pack.entry.fields:
         found["parts"] = [part.tolist() for part in pack.parts(np.arange(pack.num_rows))]
@@ -123,13 +133,24 @@ def test_a_pack_of_objects_is_that_of_files(tmp_path: Path, name: str):
         asked = len(store.asked), len(store.streamed)
         packs_of(moved(entry, str(folder), BUCKET), tmp_path / "remote")
         assert (len(store.asked), len(store.streamed)) == asked or "webdataset" in name
-    assert [facts(pack) for pack in remote] == [facts(pack) for pack in local]
+    assert [facts(pack, folder) for pack in remote] == [facts(pack, folder) for pack in local]
     uris = [uri for pack in remote for uri in pack.shards.uris]
     assert uris
     assert all(uri.startswith(BUCKET) for uri in uris)
     assert [pack.shards.sizes.tolist() for pack in remote] == [
         pack.shards.sizes.tolist() for pack in local
     ]
+
+
+@pytest.mark.parametrize(("name", "embedded"), [("nemo", True), ("nemo_tarred", False)])
+def test_rows_that_a_store_would_be_asked_for_one_by_one_are_in_the_pack(
+    tmp_path: Path, name: str, *, embedded: bool
+):
+    folder = tmp_path / "data"
+    entry = moved(MAKERS[name](folder), str(folder), BUCKET)
+    with plugged_in(MemoryStore(objects_of(folder))):
+        (pack,) = packs_of(entry, tmp_path / "remote")
+    assert (pack.row_bytes(0) is not None) == embedded
 
 
 @pytest.mark.parametrize("name", ["nemo_tarred", "shar", "share_gpt_webdataset", "nemo"])
@@ -144,7 +165,7 @@ def test_a_server_that_gives_whole_objects_only_is_read_from_the_start(tmp_path:
     store.without_ranges = set() if wavs else set(objects)
     with plugged_in(store):
         remote = packs_of(moved(entry, str(folder), BUCKET), tmp_path / "remote")
-    assert [facts(pack) for pack in remote] == [facts(pack) for pack in local]
+    assert [facts(pack, folder) for pack in remote] == [facts(pack, folder) for pack in local]
 
 
 def compressed(folder: Path, names: str) -> None:

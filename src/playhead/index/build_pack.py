@@ -22,6 +22,7 @@ from playhead.index.columns import ColumnSpool, Digester
 from playhead.index.foreign import check_foreign
 from playhead.index.pack_table import Change, LeafEntry, ShardTable
 from playhead.index.pack_write import write_pack
+from playhead.storage.access import is_remote
 from playhead.storage.compression import has_middle, is_archive
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ def _leaf(sources: LeafSources, old: Pack | None, settings: PackSettings) -> _Le
         or any(not has_middle(path) for pair in sources.pairs for path in _lines_of(pair))
         # Nobody but the index makes them.
         or (isinstance(reader, ScannedFormat) and not isinstance(reader, TableFormat))
+        or (not isinstance(reader, ScannedFormat) and any(map(_is_far_text, sources.pairs)))
         or (previous is not None and previous.entry.embedded)
     )
     known = parts(sources, previous, embed=embed, skip_bad_rows=settings.skip_bad_rows)
@@ -228,6 +230,11 @@ def _lines_of(pair: SourcePair) -> Iterator[str]:
     """The files that rows are read from; archives of audio are none."""
     yield pair.manifest
     yield from (shard.path for shard in pair.fields if not is_archive(shard.path))
+
+
+def _is_far_text(pair: SourcePair) -> bool:
+    """Whether rows would be asked of a store one by one, with no archive that lies beside them."""
+    return is_remote(pair.manifest) and not (pair.tars or pair.fields or is_archive(pair.manifest))
 
 
 def _task(leaf: _Leaf, part: Part, settings: PackSettings) -> ScanTask:
