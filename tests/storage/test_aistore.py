@@ -110,8 +110,21 @@ def test_a_server_that_ignores_ranges_is_refused_at_once(ais):
     assert ais.counts()["get"] <= 2
 
 
-@pytest.mark.parametrize("uri", ["ais://speech/none", "ais://nowhere/none"])
-def test_what_is_not_there_is_named_at_once(ais, uri):
+def test_a_bucket_that_is_not_there_is_no_missing_object(ais):
+    for act in (access.read_files, lambda uris: access.read_many([ByteRange(uris[0], 0, 1)])):
+        with pytest.raises(StorageError, match=r"no such bucket .*ais://nowhere/none"):
+            act(["ais://nowhere/none"])
+
+
+def test_objects_that_are_not_there_are_left_out_of_whole_ones(ais):
+    assert access.read_files(["ais://speech/none", OBJECT]) == [None, DATA]
+    ais.fault(on="get", name="none", what="status", status=503)
+    with pytest.raises(StorageError, match=r"503.*ais://speech/none"):
+        access.read_files(["ais://speech/none", OBJECT])
+
+
+def test_what_is_not_there_is_named_at_once(ais):
+    uri = "ais://speech/none"
     for act in (
         lambda: access.read_many([ByteRange(uri, 0, 1)]),
         lambda: access.size(uri),

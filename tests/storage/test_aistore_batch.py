@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.errors import SourceNotFoundError, StorageError
+from playhead.errors import StorageError
 from playhead.storage.ais_batch_answer import BatchAnswer, answer_name
 from playhead.storage.ais_objects import Wanted
 from playhead.storage.aistore import AIStore
@@ -142,16 +142,41 @@ def test_what_the_cluster_has_not_yet_is_fetched(ais):
     assert ais.counts()["get"] == before["get"]
 
 
-def test_a_member_that_is_in_no_archive_is_named(ais):
-    wanted = [*WANTED, Wanted(TAR, "gone.flac")]
-    with pytest.raises(SourceNotFoundError, match=r"0\.tar/gone\.flac"):
-        AIStore().batch(wanted)
+@pytest.mark.parametrize("count", [3, 9])
+def test_what_exists_nowhere_is_nothing_and_the_rest_comes(ais, count):
+    # More of them than a batch may lack end it.
+    absent = [Wanted("ais://batches/none.tar", str(one)) for one in range(count)]
+    absent += [Wanted(TAR, "gone.flac"), Wanted("ais://batches/none")]
+    found = AIStore().batch([*absent, *WANTED])
+    assert found == [None] * len(absent) + [expected(one) for one in WANTED]
 
 
-def test_archives_that_are_not_there_are_named(ais):
-    wanted = [*WANTED, *(Wanted("ais://batches/none.tar", str(one)) for one in range(3))]
-    with pytest.raises(SourceNotFoundError, match=r"none\.tar/[012]"):
-        AIStore().batch(wanted)
+def test_what_nobody_says_is_missing_is_an_error(ais):
+    ais.fault(on="get", what="status", status=503, name="none.tar")
+    with pytest.raises(StorageError, match=r"503.*none\.tar/x"):
+        AIStore().batch([*WANTED, Wanted("ais://batches/none.tar", "x")])
+
+
+@pytest.mark.parametrize("way", ["batch", "get"])
+@pytest.mark.parametrize("dotted", [True, False])
+def test_a_dot_before_a_name_makes_no_other_name(ais, way, dotted):
+    bare = {"a.flac": b"1", "d/b.flac": b"22", "c.flac": b"333"}
+    there = {f"./{name}": data for name, data in bare.items()}
+    tar = ais.put("batches", f"dotted{dotted}.tar", a_tar(there if dotted else bare))
+    wanted = [Wanted(tar, name) for name in (bare if dotted else there)]
+    store = AIStore()
+    read = getattr(store, way)
+    assert read(wanted) == list(bare.values())
+    ais.heal()
+    assert read(wanted) == list(bare.values())
+    if way == "batch":
+        # By now it knows how the archive writes them.
+        assert (ais.counts()["batch"], ais.counts().get("get", 0)) == (1, 0)
+    assert read([*wanted, Wanted(tar, "nowhere")])[-1] is None
+    ais.heal()
+    ais.fault(on="get", what="status", status=503)
+    with pytest.raises(StorageError, match="503"):
+        store.get(wanted)
 
 
 def test_an_empty_object_is_empty(ais):

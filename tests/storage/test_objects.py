@@ -121,11 +121,11 @@ def test_what_is_not_there_is_named(base):
     for call in (
         lambda: access.stats([uri_of(base, NAMES[0]), gone]),
         lambda: access.read_many([ByteRange(gone, 0, 1)]),
-        lambda: access.read_files([gone]),
         lambda: list(access.stream(gone)),
     ):
         with pytest.raises(SourceNotFoundError, match=r"gone\.bin"):
             call()
+    assert access.read_files([gone, uri_of(base, NAMES[0])]) == [None, DATA]
 
 
 @pytest.mark.parametrize("offset", [len(DATA) - 5, len(DATA), len(DATA) + 100])

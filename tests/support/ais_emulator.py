@@ -112,6 +112,10 @@ class AisEmulator:
         """Take an object away."""
         self._tell("forget", bucket=[provider, bucket], name=name)
 
+    def forget_bucket(self, bucket: str, *, provider: str = "ais") -> None:
+        """Take a bucket away."""
+        self._tell("forget bucket", bucket=[provider, bucket])
+
     def fault(self, **fault: Any) -> None:
         """Make it do something wrong, as `Fault` says."""
         self._tell("fault", **dataclasses.asdict(Fault(**fault)))
@@ -150,6 +154,8 @@ class Control(BaseHTTPRequestHandler):
             self.holdings.load(bucket, **said)
         elif what == "forget":
             self.holdings.buckets[bucket].pop(said["name"], None)
+        elif what == "forget bucket":
+            self.holdings.buckets.pop(bucket, None)
         elif what == "fault":
             self.holdings.faults.append(Fault(**said))
         elif what == "heal":

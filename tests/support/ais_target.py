@@ -32,6 +32,9 @@ class Target(Handler):
         if kind == "batch":
             self.batch(json.loads(body), bucket if bucket.name else None, fault)
             return
+        if bucket not in self.holdings.buckets:
+            self.refuse(404, f'bucket "{bucket}" does not exist')
+            return
         found = self.holdings.find(bucket, name)
         if found is None:
             self.refuse(404, f"{bucket}/{name} does not exist")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import soundfile as sf
 
-from playhead.errors import AudioError, SourceNotFoundError
-from playhead.fetch.remote_audio import missing
+from playhead.errors import AudioError
+from playhead.fetch.missing_audio import missing
 from playhead.paths import scheme
 from playhead.storage import local
 
@@ -265,11 +265,7 @@ def _check_file(path: str, audio: Audio, place: Place) -> None:
     try:
         is_file = stat.S_ISREG(Path(path).stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        raise SourceNotFoundError(
-            "the audio file does not exist",
-            where=where,
-            fix="Restore it, or correct the row's path",
-        ) from None
+        raise missing(path, place) from None
     except OSError as error:
         if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES):
             return

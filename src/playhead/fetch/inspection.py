@@ -14,10 +14,9 @@ from playhead.errors import AudioError, SourceNotFoundError
 from playhead.fetch.audio import decode
 from playhead.fetch.augment import Augmenter
 from playhead.fetch.bad import BadAudio, beside
-from playhead.fetch.remote_audio import missing
+from playhead.fetch.missing_audio import missing
 from playhead.formats.example import audio_turns
-from playhead.paths import scheme
-from playhead.storage import access, local
+from playhead.storage import local
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,6 +214,8 @@ def _culprit(example: Example, error: AudioError) -> Example:
 
 def _in_memory(example: Example) -> Example:
     """Return a sample whose file is read already; errors about it name the file."""
+    if example.missing is not None:
+        raise _UnusableFileError(example.missing, example)
     if example.members:
         return replace(example, members=tuple(map(_in_memory, example.members)))
     if example.turns:
@@ -251,8 +252,6 @@ def _found_path(path: str, place: Place) -> str:
 
 
 def _read_file(path: str, example: Example) -> bytes:
-    if scheme(path):
-        return _read_object(path, example)
     where = _where(path, example.place)
     try:
         size = local.size(path)
@@ -260,15 +259,11 @@ def _read_file(path: str, example: Example) -> bytes:
             return local.read_ranges(path, [0], [size])[0]
         said = "the path of the audio is a folder or a device, not a file"
     except (SourceNotFoundError, NotADirectoryError):
-        missing = SourceNotFoundError(
-            "the audio file does not exist",
-            where=where,
-            fix="Restore it, or correct the row's path",
-        )
+        gone = missing(path, example.place)
         # An empty folder is what is left of a disk that is gone.
         if _is_populated(Path(path).absolute().parent):
-            raise _UnusableFileError(missing, example) from None
-        raise missing from None
+            raise _UnusableFileError(gone, example) from None
+        raise gone from None
     except OSError as error:
         if error.errno not in _NO_NAMES:
             raise
@@ -277,13 +272,6 @@ def _read_file(path: str, example: Example) -> bytes:
         said = f"the path of the audio cannot be one: {error}"
     unusable = AudioError(said, where=where, fix="Correct the row's path")
     raise _UnusableFileError(unusable, example)
-
-
-def _read_object(uri: str, example: Example) -> bytes:
-    try:
-        return access.read_files([uri])[0]
-    except SourceNotFoundError as error:
-        raise _UnusableFileError(missing(uri, example.place), example) from error
 
 
 def _where(path: str, place: Place) -> str:

@@ -103,10 +103,13 @@ class MembersByName:
     ----------
     names
         What the member of a row is called, by the row's place in the batch, once it is read.
+    missing
+        Archive and name of a member that exists nowhere, by the row's place; of several the first.
     """
 
     def __init__(self, access: AccessMode) -> None:
         self.names: dict[int, str] = {}
+        self.missing: dict[int, str] = {}
         self._access = access
         self._members: list[_Member] = []
 
@@ -186,8 +189,8 @@ class MembersByName:
 
         Raises
         ------
-        SourceNotFoundError, StorageError
-            If a member or an archive is not there, or AIStore fails.
+        StorageError
+            If AIStore fails.
         StaleIndexError, ManifestError
             If a row or a member is not what was indexed.
         """
@@ -206,12 +209,15 @@ class MembersByName:
         read = store.batch if self._access is AccessMode.BATCH else store.get
         with timings.reading(wanted[0].uri, 0, len(wanted)):
             found = read(wanted)
-        for member, content in zip(self._members, found, strict=True):
+        for member, one, content in zip(self._members, wanted, found, strict=True):
+            if content is None:
+                self.missing.setdefault(member.row.at, one.where)
+                continue
             if member.size not in (-1, len(content)):
                 raise StaleIndexError(
                     f"the member has {len(content)} bytes and had {member.size} when it was"
                     " indexed",
-                    where=f"{member.tar}/{_name(names[member.row.at], member)}",
+                    where=one.where,
                     fix=REINDEX,
                 )
             timings.num_bytes += len(content)

@@ -10,6 +10,7 @@ from playhead.fetch.augment import Augmenter
 from playhead.fetch.bad import BadSample, chosen
 from playhead.fetch.encoded import attach_tokens, encode, encode_joined
 from playhead.fetch.inspection import Inspection, Sample
+from playhead.fetch.missing_audio import demand_audio
 from playhead.fetch.reader import Reader
 from playhead.fetch.remote_audio import read_remote_audio
 
@@ -72,7 +73,7 @@ class Preparer:
 
         Raises
         ------
-        AudioError, ManifestError
+        AudioError, ManifestError, SourceNotFoundError
             If a sample cannot be used.
         PlayheadError, OSError
             If it cannot be read.
@@ -82,6 +83,7 @@ class Preparer:
         examples = self._reader.read(micro_batch, with_audio=self.with_audio)
         if self.with_audio:
             read_remote_audio(examples, timings)
+            demand_audio(examples)
         if encoding is not None:
             encode(examples, encoding, micro_batch)
         timings.parse_seconds += time.perf_counter() - begin - (timings.read_seconds - reading)
@@ -123,6 +125,7 @@ class Preparer:
     def one_by_one(self, micro_batch: MicroBatch) -> list[Sample]:
         """Read the samples of a micro-batch to look at each by itself."""
         examples = self._reader.read(micro_batch, with_audio=True)
+        read_remote_audio(examples, self._timings)
         tags, channels = self._tags(micro_batch), self._channels(micro_batch)
         return [
             Sample(at, example, chosen(micro_batch, [at]), tags[at], channels[at])

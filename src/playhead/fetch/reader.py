@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from playhead.fetch.member_checks import (
     whole_name,
 )
 from playhead.fetch.members_by_name import MembersByName
+from playhead.fetch.missing_audio import mark_missing
 from playhead.fetch.parts import gathered, part_requests
 from playhead.fetch.ranges import Ranges
 from playhead.formats import (
@@ -157,6 +158,8 @@ class Reader:
             if group.leaf.extra_fields:
                 sample = np.searchsorted(first, group.at, side="right") - 1
                 self._add_lines(group, examples, micro_batch.sample_keys[sample])
+        for place, what in named.missing.items():
+            mark_missing(cast("Example", examples[place]), what)
         made = [example for example in examples if example is not None]
         if size == len(micro_batch.row):
             return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import SourceNotFoundError
+from playhead.fetch.missing_audio import mark_missing, with_rows_and_turns
 from playhead.paths import scheme
 from playhead.storage import access
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from playhead.fetch.timings import Timings
-    from playhead.formats import Example, Place
+    from playhead.formats import Example
 
-__all__ = ["missing", "read_remote_audio"]
+__all__ = ["read_remote_audio"]
 
 
 def read_remote_audio(examples: Sequence[Example], timings: Timings) -> None:
@@ -24,53 +24,35 @@ def read_remote_audio(examples: Sequence[Example], timings: Timings) -> None:
     Parameters
     ----------
     examples
-        The samples; those that have such files are changed.
+        The samples; those that have such files are changed. A file that does not exist is noted.
     timings
         Where the reading is counted.
 
     Raises
     ------
-    SourceNotFoundError
-        If one does not exist; it names the row.
     StorageError
         If one cannot be read.
     """
     remote: list[Example] = []
-    named: dict[str, Example] = {}
-    for example in _each(examples):
-        urls = list(_urls(example))
+    named: dict[str, None] = {}
+    for example in with_rows_and_turns(examples):
+        urls = dict.fromkeys(_urls(example))
         if urls:
             remote.append(example)
-            named.update((url, example) for url in urls if url not in named)
+            named |= urls
     if not named:
         return
     urls = list(named)
     with timings.reading(urls[0], 0, len(urls)):
-        try:
-            data = dict(zip(urls, access.read_files(urls), strict=True))
-        except SourceNotFoundError as error:
-            gone = max((url for url in urls if url in str(error)), key=len, default=urls[0])
-            raise missing(gone, named[gone].place) from error
+        found = access.read_files(urls)
+    data = {url: content for url, content in zip(urls, found, strict=True) if content is not None}
     timings.num_bytes += sum(map(len, data.values()))
     for example in remote:
-        _fill(example, data)
-
-
-def missing(path: str, place: Place) -> SourceNotFoundError:
-    """Return the error of a file that a row names and nobody has."""
-    return SourceNotFoundError(
-        "the audio file does not exist",
-        where=str(place) if place.member == path else f"{place}, audio {path}",
-        fix="Restore it, or correct the row's path",
-    )
-
-
-def _each(examples: Sequence[Example]) -> Iterator[Example]:
-    """Samples, the rows that they were joined from, and their audio turns."""
-    for example in examples:
-        yield example
-        yield from _each(example.members)
-        yield from _each([turn.audio for turn in example.turns if turn.audio is not None])
+        gone = next((url for url in _urls(example) if url not in data), None)
+        if gone is None:
+            _fill(example, data)
+        else:
+            mark_missing(example, gone)
 
 
 def _urls(example: Example) -> Iterator[str]:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from playhead.blend.leaf import Kind
+    from playhead.errors import SourceNotFoundError
 
 __all__ = ["Audio", "Example", "Part", "Place", "Turn", "audio_turns", "time_turns", "turns_of"]
 
@@ -127,6 +128,8 @@ class Example:
     """What becomes of its Lhotse cut once it is made, one after another."""
     tokens: Mapping[str, Any] = field(default_factory=dict)
     """What the tokenizer makes of it, such as `input_ids`; empty without a tokenizer."""
+    missing: SourceNotFoundError | None = None
+    """Says that its audio exists nowhere, where a store said so; then it has no bytes."""
 
 
 def turns_of(example: Example) -> tuple[Turn, ...]:

@@ -164,19 +164,23 @@ def read_many(ranges: Sequence[ByteRange]) -> list[bytes]:
     return data
 
 
-def read_files(uris: Sequence[str]) -> list[bytes]:
-    """Read whole files and objects, those of one store all at once.
+def read_files(uris: Sequence[str]) -> list[bytes | None]:
+    """Read whole objects, those of one store all at once.
+
+    Returns
+    -------
+    list[bytes | None]
+        None for an object that does not exist.
 
     Raises
     ------
-    SourceNotFoundError, StorageError, OSError
-        As `read_ranges`.
+    StorageError
+        If one cannot be read.
     """
-    data: list[bytes] = [b""] * len(uris)
-    for name, places in _by_scheme(uris):
+    data: list[bytes | None] = [None] * len(uris)
+    for _, places in _by_scheme(uris):
         some = [uris[place] for place in places]
-        found = store_of(some[0]).read_files(some) if name else map(local.read_file, some)
-        for place, content in zip(places, found, strict=True):
+        for place, content in zip(places, store_of(some[0]).read_files(some), strict=True):
             data[place] = content
     return data
 

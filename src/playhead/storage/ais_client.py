@@ -34,6 +34,8 @@ _CONNECT_SECONDS: Final = 3.0
 # Timeouts, locks, overload and trouble of one node; everything else is said for good.
 _PASSING: Final = frozenset({408, 409, 423, 425, 429, 500, 502, 503, 504})
 
+_NO_BUCKET: Final = frozenset({"ErrBckNotFound", "ErrRemoteBckNotFound"})
+
 
 class ShortAnswerError(OSError):
     """An answer that has not as many bytes as were asked for."""
@@ -168,6 +170,11 @@ def verdict(error: Exception, where: str) -> PlayheadError | None:
 
 
 def _refused(error: Exception, status: int, where: str) -> PlayheadError:
+    if status == 404 and type(error).__name__ in _NO_BUCKET:
+        # Not a thing that one sample lacks: a name that is wrong, or a store that is gone.
+        return StorageError(
+            "AIStore has no such bucket", where=where, fix="Correct its name, or AIS_ENDPOINT"
+        )
     if status == 404:
         return SourceNotFoundError(
             "AIStore has no such object", where=where, fix="Restore it, or correct the path"

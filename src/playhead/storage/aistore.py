@@ -6,9 +6,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from playhead.errors import DataError
+from playhead.errors import DataError, SourceNotFoundError
 from playhead.storage.ais_client import ShortAnswerError, said, status_of, verdict
 from playhead.storage.ais_objects import AisObjects, Answer, Wanted, name_of
+from playhead.storage.ais_spelling import Spelling
 from playhead.storage.aistore_batch import Batches
 from playhead.storage.base import ByteRange, Stat
 from playhead.storage.calls import Call, Requests
@@ -31,6 +32,7 @@ class AIStore:
         self.objects = AisObjects()
         self.requests = Requests(f"AIStore at {self.objects.endpoint}", verdict, said)
         self.batches = Batches(self.objects, self.requests)
+        self._spelling = Spelling()
 
     def stats(self, uris: Sequence[str]) -> list[Stat]:
         """See `Store.stats`."""
@@ -39,11 +41,13 @@ class AIStore:
     def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `Store.read`."""
         blocks = near_together(ranges, _GAP)
-        wanted = [Wanted(one.uri, "", one.offset, one.size) for one, _ in blocks]
-        return taken_apart(blocks, self.get(wanted), ranges)
+        acts = [partial(self.objects.get, Wanted(one.uri, "", *one[1:])) for one, _ in blocks]
+        return taken_apart(blocks, self._all(acts, [one.uri for one, _ in blocks]), ranges)
 
-    def get(self, wanted: Sequence[Wanted], call: Call | None = None) -> list[bytes]:
+    def get(self, wanted: Sequence[Wanted], call: Call | None = None) -> list[bytes | None]:
         """Read objects, members of archives and ranges, a request for each.
+
+        A member that is not there is asked for once more, with `./` before its name or without.
 
         Parameters
         ----------
@@ -52,15 +56,33 @@ class AIStore:
         call
             The call that this is the rest of, if of one.
 
+        Returns
+        -------
+        list[bytes | None]
+            None for an object or a member that exists nowhere.
+
         Raises
         ------
-        SourceNotFoundError, DataError, StorageError
+        DataError, StorageError
             As `Store.read`.
         """
-        acts = [partial(self.objects.get, one) for one in wanted]
-        return self._all(acts, [one.where for one in wanted], call)
+        acts = [partial(self._get, one) for one in wanted]
+        places = [one.where for one in wanted]
+        return self.requests.found(acts, places, call or Call(limits().deadline_seconds))
 
-    def batch(self, wanted: Sequence[Wanted]) -> list[bytes]:
+    def _get(self, wanted: Wanted, call: Call) -> bytes:
+        try:
+            return self.objects.get(wanted, call)
+        except Exception as error:
+            gone = isinstance(verdict(error, wanted.where), SourceNotFoundError)
+            if not (gone and wanted.member):
+                raise
+            other = Spelling.other(wanted)
+            data = self.objects.get(other, call)
+            self._spelling.learn(other)
+            return data
+
+    def batch(self, wanted: Sequence[Wanted]) -> list[bytes | None]:
         """Read objects, members of archives and ranges with as few requests as the server allows.
 
         What a batch does not bring, for whatever reason, is asked for again: in a smaller batch,
@@ -71,19 +93,25 @@ class AIStore:
         wanted
             What to read.
 
+        Returns
+        -------
+        list[bytes | None]
+            None for an object or a member that exists nowhere.
+
         Raises
         ------
-        SourceNotFoundError, DataError, StorageError
+        DataError, StorageError
             As `Store.read`.
         """
         call = Call(limits().deadline_seconds)
-        distinct = list(dict.fromkeys(wanted))
-        found = self.batches.read(distinct, call)
+        asked = list(map(self._spelling.of, wanted))
+        distinct = list(dict.fromkeys(asked))
+        found: dict[Wanted, bytes | None] = {**self.batches.read(distinct, call)}
         rest = [one for one in distinct if one not in found]
         found.update(zip(rest, self.get(rest, call), strict=True))
-        return [found[one] for one in wanted]
+        return [found[one] for one in asked]
 
-    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+    def read_files(self, uris: Sequence[str]) -> Sequence[bytes | None]:
         """Read whole objects, side by side."""
         return self.get([Wanted(uri) for uri in uris])
 

@@ -75,12 +75,17 @@ class Store(Protocol):
         """
         ...
 
-    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+    def read_files(self, uris: Sequence[str]) -> Sequence[bytes | None]:
         """Read whole objects, all at once with bounded concurrency.
+
+        Returns
+        -------
+        Sequence[bytes | None]
+            None for an object that does not exist, as the server says: what failed is an error.
 
         Raises
         ------
-        SourceNotFoundError, StorageError
+        StorageError
             As above.
         """
         ...

@@ -7,10 +7,11 @@ import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from playhead.errors import PlayheadError, StorageError
+from playhead.errors import PlayheadError, SourceNotFoundError, StorageError
 from playhead.storage.limits import limits
 
 if TYPE_CHECKING:
@@ -153,6 +154,32 @@ class Requests:
             )
             raise self._failed(f"did not answer within {call.seconds:g} s", place)
         return [future.result() for future in futures]
+
+    def found(
+        self, acts: Sequence[Callable[[Call], Result]], places: Sequence[str], call: Call
+    ) -> list[Result | None]:
+        """Do the same as `all`, with None where the verdict is that nothing is there.
+
+        Parameters
+        ----------
+        acts, places, call
+            As for `all`.
+
+        Raises
+        ------
+        StorageError, PlayheadError
+            As `all`.
+        """
+        found = [partial(self._if_there, act, at) for act, at in zip(acts, places, strict=True)]
+        return self.all(found, places, call)
+
+    def _if_there(self, act: Callable[[Call], Result], place: str, call: Call) -> Result | None:
+        try:
+            return act(call)
+        except Exception as error:
+            if isinstance(self._verdict(error, place), SourceNotFoundError):
+                return None
+            raise
 
     def _tried(self, act: Callable[[Call], Result], place: str, call: Call) -> Result:
         for number in count(1):

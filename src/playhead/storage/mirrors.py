@@ -68,10 +68,10 @@ class Mirrored:
         far = _far(ranges, paths)
         return _merged(paths, near, self._store.read(far) if far else [])
 
-    def read_files(self, uris: Sequence[str]) -> list[bytes]:
+    def read_files(self, uris: Sequence[str]) -> list[bytes | None]:
         """Read whole files and objects."""
         paths = [self._near(uri) for uri in uris]
-        near = [local.read_file(path) for path in paths if path is not None]
+        near: list[bytes | None] = [local.read_file(path) for path in paths if path is not None]
         far = _far(uris, paths)
         return _merged(paths, near, self._store.read_files(far) if far else [])
 

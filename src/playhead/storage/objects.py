@@ -108,15 +108,16 @@ class ObjectStores:
         found = self._all(acts, [block.span.uri for block in blocks])
         return taken_apart(blocks, found, ranges)
 
-    def read_files(self, uris: Sequence[str]) -> list[bytes]:
-        """Read whole objects, all at once.
+    def read_files(self, uris: Sequence[str]) -> list[bytes | None]:
+        """Read whole objects, all at once; None for one that does not exist.
 
         Raises
         ------
-        SourceNotFoundError, StorageError
-            If one does not exist, or cannot be read.
+        StorageError
+            If one cannot be read.
         """
-        return self._all([partial(self._whole, place_of(uri)) for uri in uris], uris)
+        calls = [lambda _, place=place: self._whole(place) for place in map(place_of, uris)]
+        return self._requests.found(calls, uris, Call(limits().deadline_seconds))
 
     def has_ranges(self, uri: str) -> bool:
         """Whether the server of an object gives parts of it; asked once for a server or bucket.
