@@ -1,4 +1,4 @@
-"""Members of archives on AIStore, asked for by their names: archives are never opened."""
+"""Members and objects of AIStore, asked for by their names: archives are never opened."""
 
 from __future__ import annotations
 
@@ -105,11 +105,14 @@ class MembersByName:
         What the member of a row is called, by the row's place in the batch, once it is read.
     missing
         Archive and name of a member that exists nowhere, by the row's place; of several the first.
+    files
+        Files that rows name by URLs, as far as they were taken; None for what exists nowhere.
     """
 
     def __init__(self, access: AccessMode) -> None:
         self.names: dict[int, str] = {}
         self.missing: dict[int, str] = {}
+        self.files: dict[str, bytes | None] = {}
         self._access = access
         self._members: list[_Member] = []
 
@@ -177,6 +180,24 @@ class MembersByName:
                 left[number] = one._replace(file=-1, has_header=False)
         return left
 
+    def apart(self, groups: Sequence[LeafRows]) -> tuple[list[LeafRows], list[LeafRows]]:
+        """Rows that are complete before anything is read by name, and all others.
+
+        What the first name by URLs can come with the members of the others.
+        """
+        if self._access is not AccessMode.BATCH:
+            return [], list(groups)
+        late = {id(member.row.leaf) for member in self._members}
+        return (
+            [group for group in groups if id(group.leaf) not in late],
+            [group for group in groups if id(group.leaf) in late],
+        )
+
+    def take_files(self, uris: Sequence[str]) -> None:
+        """Take the files on AIStore, of those that rows name by URLs."""
+        if self._access is AccessMode.BATCH:
+            self.files |= dict.fromkeys(filter(served_by_aistore, uris))
+
     def read(self, data: list[bytes | None], timings: Timings) -> None:
         """Read all that was taken.
 
@@ -194,7 +215,7 @@ class MembersByName:
         StaleIndexError, ManifestError
             If a row or a member is not what was indexed.
         """
-        if not self._members:
+        if not (self._members or self.files):
             return
         names: dict[int, Sequence[str | None]] = {}
         wanted: list[Wanted] = []
@@ -205,11 +226,16 @@ class MembersByName:
             name = _name(names[row.at], member)
             wanted.append(Wanted(member.tar, name))
             self.names[row.at] = name
+        files = list(self.files)
+        wanted += map(Wanted, files)
         store = cast("AIStore", store_of(wanted[0].uri))
         read = store.batch if self._access is AccessMode.BATCH else store.get
         with timings.reading(wanted[0].uri, 0, len(wanted)):
             found = read(wanted)
-        for member, one, content in zip(self._members, wanted, found, strict=True):
+        members = len(self._members)
+        self.files.update(zip(files, found[members:], strict=True))
+        timings.num_bytes += sum(map(len, filter(None, found[members:])))
+        for member, one, content in zip(self._members, wanted[:members], found, strict=False):
             if content is None:
                 self.missing.setdefault(member.row.at, one.where)
                 continue

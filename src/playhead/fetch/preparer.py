@@ -12,7 +12,6 @@ from playhead.fetch.encoded import attach_tokens, encode, encode_joined
 from playhead.fetch.inspection import Inspection, Sample
 from playhead.fetch.missing_audio import demand_audio
 from playhead.fetch.reader import Reader
-from playhead.fetch.remote_audio import read_remote_audio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +81,6 @@ class Preparer:
         begin, reading = time.perf_counter(), timings.read_seconds
         examples = self._reader.read(micro_batch, with_audio=self.with_audio)
         if self.with_audio:
-            read_remote_audio(examples, timings)
             demand_audio(examples)
         if encoding is not None:
             encode(examples, encoding, micro_batch)
@@ -125,7 +123,6 @@ class Preparer:
     def one_by_one(self, micro_batch: MicroBatch) -> list[Sample]:
         """Read the samples of a micro-batch to look at each by itself."""
         examples = self._reader.read(micro_batch, with_audio=True)
-        read_remote_audio(examples, self._timings)
         tags, channels = self._tags(micro_batch), self._channels(micro_batch)
         return [
             Sample(at, example, chosen(micro_batch, [at]), tags[at], channels[at])

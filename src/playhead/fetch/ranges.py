@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from playhead.fetch.access_mode import AccessMode
 from playhead.storage import access
 from playhead.storage.base import ByteRange
+from playhead.storage.get_batch import served_by_aistore
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from playhead.fetch.kept import Kept
     from playhead.fetch.timings import Timings
+    from playhead.storage.aistore import AIStore
 
 __all__ = ["Ranges"]
 
@@ -27,10 +32,13 @@ class Ranges:
     ----------
     kept
         What reads the files of which there are whole copies.
+    access_mode
+        How AIStore is asked: with one request for a batch, or one for each range.
     """
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: Kept, access_mode: AccessMode = AccessMode.RANGES) -> None:
         self._kept = kept
+        self._access = access_mode
         self._whole: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._parts: list[tuple[NDArray[np.int64], ...]] = []
@@ -77,10 +85,20 @@ class Ranges:
             columns = (column[chosen].tolist() for column in (files, offsets, sizes))
             asked = [ByteRange(uris[file], *span) for file, *span in zip(*columns, strict=True)]
             with timings.reading(asked[0].uri, int(sizes[chosen].sum()), len(asked)):
-                parts = access.read_many(asked)
+                parts = self._read_far(asked)
             for place, part in zip(places[chosen].tolist(), parts, strict=True):
                 data[place] = part
         return data
+
+    def _read_far(self, asked: Sequence[ByteRange]) -> list[bytes]:
+        together = self._access is AccessMode.BATCH
+        served = [one for one in asked if together and served_by_aistore(one.uri)]
+        if not served:
+            return access.read_many(asked)
+        store = cast("AIStore", access.store_of(served[0].uri))
+        near = iter(store.read_together(served))
+        far = iter(access.read_many([one for one in asked if not served_by_aistore(one.uri)]))
+        return [next(near if served_by_aistore(one.uri) else far) for one in asked]
 
     def _read(self, path: str, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[bytes]:
         found = self._kept.read(path, offsets, sizes) if path in self._whole else None

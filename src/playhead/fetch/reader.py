@@ -26,6 +26,7 @@ from playhead.fetch.members_by_name import MembersByName
 from playhead.fetch.missing_audio import mark_missing
 from playhead.fetch.parts import gathered, part_requests
 from playhead.fetch.ranges import Ranges
+from playhead.fetch.remote_audio import read_remote_audio, remote_files
 from playhead.formats import (
     Example,
     Part,
@@ -113,7 +114,8 @@ class Reader:
         micro_batch
             What to read.
         with_audio
-            Also read members of archives; without, samples from archives have no audio.
+            Also read members of archives and files that rows name by URLs; without, samples from
+            archives have no audio.
 
         Raises
         ------
@@ -128,7 +130,50 @@ class Reader:
         if with_audio:
             demand_member_offsets([group.pack for group in groups])
         size = int(first[-1])
-        ranges, named = Ranges(self._kept), MembersByName(self._access)
+        ranges, named, wanted, tables = self._ask(groups, size, with_audio=with_audio)
+        self._fresh.check()
+        data = ranges.read(3 * size + len(wanted), self._timings)
+        examples: list[Example | None] = [None] * size
+
+        def make(some: Sequence[LeafRows]) -> None:
+            found = _Found(
+                data[:size],
+                data[size : 2 * size],
+                data[2 * size : 3 * size],
+                gathered(wanted, data[3 * size :]),
+                named.names,
+            )
+            for place, loaded in tables.items():
+                found.row[place], found.audio[place] = loaded
+            for group in some:
+                self._make(group, found, examples, with_audio=with_audio)
+                if group.leaf.extra_fields:
+                    sample = np.searchsorted(first, group.at, side="right") - 1
+                    self._add_lines(group, examples, micro_batch.sample_keys[sample])
+
+        early, late = named.apart(groups)
+        make(early)
+        if with_audio:
+            named.take_files(remote_files([one for one in examples if one is not None]))
+        named.read(data, self._timings)
+        make(late)
+        for place, what in named.missing.items():
+            mark_missing(cast("Example", examples[place]), what)
+        made = [example for example in examples if example is not None]
+        if with_audio:
+            read_remote_audio(made, named.files, self._timings)
+        return [
+            join_examples(made[start:end], self._leaves[leaf].concatenation)
+            for (start, end), leaf in zip(
+                pairwise(first.tolist()), micro_batch.leaf.tolist(), strict=True
+            )
+        ]
+
+    def _ask(
+        self, groups: Sequence[LeafRows], size: int, *, with_audio: bool
+    ) -> tuple[Ranges, MembersByName, list[PartRequest], dict[int, TableRow]]:
+        """Say what is to be read of rows, of which there are `size`; tables are read at once."""
+        ranges, named = Ranges(self._kept, self._access), MembersByName(self._access)
         wanted: list[PartRequest] = []
         tables: dict[int, TableRow] = {}
         for group in groups:
@@ -140,35 +185,7 @@ class Reader:
             if with_audio:
                 self._ask_for_members(ranges, named, group, size)
             wanted += self._ask_for_parts(ranges, named, group, 3 * size + len(wanted), with_audio)
-        self._fresh.check()
-        data = ranges.read(3 * size + len(wanted), self._timings)
-        named.read(data, self._timings)
-        found = _Found(
-            data[:size],
-            data[size : 2 * size],
-            data[2 * size : 3 * size],
-            gathered(wanted, data[3 * size :]),
-            named.names,
-        )
-        for place, loaded in tables.items():
-            found.row[place], found.audio[place] = loaded
-        examples: list[Example | None] = [None] * size
-        for group in groups:
-            self._make(group, found, examples, with_audio=with_audio)
-            if group.leaf.extra_fields:
-                sample = np.searchsorted(first, group.at, side="right") - 1
-                self._add_lines(group, examples, micro_batch.sample_keys[sample])
-        for place, what in named.missing.items():
-            mark_missing(cast("Example", examples[place]), what)
-        made = [example for example in examples if example is not None]
-        if size == len(micro_batch.row):
-            return made
-        ends = pairwise(first.tolist())
-        samples = [made[start:end] for start, end in ends]
-        return [
-            join_examples(rows, self._leaves[leaf].concatenation)
-            for rows, leaf in zip(samples, micro_batch.leaf.tolist(), strict=True)
-        ]
+        return ranges, named, wanted, tables
 
     def _grouped(self, micro_batch: MicroBatch) -> tuple[list[LeafRows], NDArray[np.int64]]:
         """The rows of a batch by leaf, and the place of each sample's first row among all."""

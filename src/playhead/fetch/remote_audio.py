@@ -15,16 +15,28 @@ if TYPE_CHECKING:
     from playhead.fetch.timings import Timings
     from playhead.formats import Example
 
-__all__ = ["read_remote_audio"]
+__all__ = ["read_remote_audio", "remote_files"]
 
 
-def read_remote_audio(examples: Sequence[Example], timings: Timings) -> None:
+def remote_files(examples: Sequence[Example]) -> list[str]:
+    """Name the files that samples name by URLs, none twice."""
+    files: dict[str, None] = {}
+    for example in with_rows_and_turns(examples):
+        files |= dict.fromkeys(_urls(example))
+    return list(files)
+
+
+def read_remote_audio(
+    examples: Sequence[Example], read: Mapping[str, bytes | None], timings: Timings
+) -> None:
     """Read the files that samples name by URLs, all at once; afterwards samples hold their bytes.
 
     Parameters
     ----------
     examples
         The samples; those that have such files are changed. A file that does not exist is noted.
+    read
+        What of them was read already; None for a file that does not exist.
     timings
         Where the reading is counted.
 
@@ -33,21 +45,16 @@ def read_remote_audio(examples: Sequence[Example], timings: Timings) -> None:
     StorageError
         If one cannot be read.
     """
-    remote: list[Example] = []
-    named: dict[str, None] = {}
-    for example in with_rows_and_turns(examples):
-        urls = dict.fromkeys(_urls(example))
-        if urls:
-            remote.append(example)
-            named |= urls
-    if not named:
+    found = dict(read)
+    urls = [url for url in remote_files(examples) if url not in found]
+    if urls:
+        with timings.reading(urls[0], 0, len(urls)):
+            found.update(zip(urls, access.read_files(urls), strict=True))
+        timings.num_bytes += sum(len(found[url] or b"") for url in urls)
+    if not found:
         return
-    urls = list(named)
-    with timings.reading(urls[0], 0, len(urls)):
-        found = access.read_files(urls)
-    data = {url: content for url, content in zip(urls, found, strict=True) if content is not None}
-    timings.num_bytes += sum(map(len, data.values()))
-    for example in remote:
+    data = {url: content for url, content in found.items() if content is not None}
+    for example in with_rows_and_turns(examples):
         gone = next((url for url in _urls(example) if url not in data), None)
         if gone is None:
             _fill(example, data)

@@ -24,6 +24,7 @@ __all__ = [
     "ShortAnswerError",
     "endpoint",
     "is_unreachable",
+    "missing_object",
     "open_client",
     "said",
     "status_of",
@@ -169,6 +170,13 @@ def verdict(error: Exception, where: str) -> PlayheadError | None:
     )
 
 
+def missing_object(where: str) -> SourceNotFoundError:
+    """Return the error of an object, or a member of one, that exists nowhere."""
+    return SourceNotFoundError(
+        "AIStore has no such object", where=where, fix="Restore it, or correct the path"
+    )
+
+
 def _refused(error: Exception, status: int, where: str) -> PlayheadError:
     if status == 404 and type(error).__name__ in _NO_BUCKET:
         # Not a thing that one sample lacks: a name that is wrong, or a store that is gone.
@@ -176,9 +184,7 @@ def _refused(error: Exception, status: int, where: str) -> PlayheadError:
             "AIStore has no such bucket", where=where, fix="Correct its name, or AIS_ENDPOINT"
         )
     if status == 404:
-        return SourceNotFoundError(
-            "AIStore has no such object", where=where, fix="Restore it, or correct the path"
-        )
+        return missing_object(where)
     if status == 416:
         return DataError(
             "the object ends before the range that is asked for",

@@ -7,7 +7,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from playhead.errors import DataError, SourceNotFoundError
-from playhead.storage.ais_client import ShortAnswerError, said, status_of, verdict
+from playhead.storage.ais_client import (
+    ShortAnswerError,
+    missing_object,
+    said,
+    status_of,
+    verdict,
+)
 from playhead.storage.ais_objects import AisObjects, Answer, Wanted, name_of
 from playhead.storage.ais_spelling import Spelling
 from playhead.storage.aistore_batch import Batches
@@ -43,6 +49,24 @@ class AIStore:
         blocks = near_together(ranges, _GAP)
         acts = [partial(self.objects.get, Wanted(one.uri, "", *one[1:])) for one, _ in blocks]
         return taken_apart(blocks, self._all(acts, [one.uri for one, _ in blocks]), ranges)
+
+    def read_together(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """Do as `read`, with one request for all ranges where the server has such.
+
+        Raises
+        ------
+        SourceNotFoundError, DataError, StorageError
+            As `Store.read`.
+        """
+        blocks = near_together(ranges, _GAP)
+        found: list[bytes] = []
+        for (span, _), data in zip(
+            blocks, self.batch([Wanted(one.uri, "", *one[1:]) for one, _ in blocks]), strict=True
+        ):
+            if data is None:
+                raise missing_object(span.uri)
+            found.append(data)
+        return taken_apart(blocks, found, ranges)
 
     def get(self, wanted: Sequence[Wanted], call: Call | None = None) -> list[bytes | None]:
         """Read objects, members of archives and ranges, a request for each.

@@ -11,8 +11,8 @@ import numpy as np
 from playhead.blend import read_blend
 from playhead.errors import ConfigError
 from playhead.fetch.augment.draws import below, between, happens, pick
+from playhead.fetch.missing_audio import demand_audio
 from playhead.fetch.reader import Reader
-from playhead.fetch.remote_audio import read_remote_audio
 from playhead.fetch.timings import Timings
 from playhead.index.build import open_leaves
 from playhead.plan.batch import MicroBatch
@@ -185,7 +185,7 @@ class Noise:
         if not wanted:
             return [[] for _ in draws]
         read = self._reader.read(_references(wanted), with_audio=True)
-        read_remote_audio(read, self._timings)
+        demand_audio(read)
         found = iter(read)
         return [[] if draw is None else [next(found) for _ in draw.rows] for draw in draws]
 
