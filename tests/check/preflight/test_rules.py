@@ -8,9 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from playhead.check.preflight import indexes, launcher, space, storage
+from playhead.check.preflight.reading import fault_rule
 from playhead.check.preflight.rule import CannotRun, rules
+from playhead.check.preflight.subject import open_subject
 from playhead.errors import StorageError
 from playhead.index.build import build_packs
 from playhead.index.build_pace import Pace
@@ -351,6 +354,32 @@ def test_a_rule_is_silent_on_what_is_nearly_the_same(id_, look, corpus):
     _, _, good = CASES[id_]
     good, environment = good if isinstance(good, tuple) else (good, {})
     assert look(id_, good(corpus), environment) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "id_"),
+    [
+        ({"type": "nemo"}, "entry-type"),
+        ({"type": "nemo", "manifest_filepath": []}, "config-refused"),
+        ({"type": "nemo", "manifest_filepath": 5}, "config-refused"),
+        ({"type": "nemo", "manifest_filepath": [["weight.json", 1], ["a.json"]]}, "weights"),
+    ],
+)
+def test_what_is_refused_goes_by_what_was_wrong_whatever_things_are_called(
+    place, corpus, entry, id_
+):
+    path = place / "all weights of an entry of type multi_config have paths.yaml"
+    path.write_text(yaml.safe_dump(section(entry, plain(corpus))))
+    subject = open_subject(
+        str(path), section=None, data_blend_dir=None, tokenizer=None, environment={}
+    )
+    assert [fault_rule(fault) for fault in subject.faults] == [id_]
+
+
+def test_an_indexes_root_that_is_a_file_fails(look, corpus):
+    root = corpus["plain"]
+    [seen] = look("indexes-root-missing", section(plain(corpus), indexes_root=root))
+    assert (seen.severity, seen.saw) == ("fail", f"{root} is not a folder")
 
 
 def test_changes_are_lines_of_a_diff(look, corpus):

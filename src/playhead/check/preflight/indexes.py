@@ -65,7 +65,15 @@ def indexes_root_unset(subject: Subject) -> Iterator[Seen]:
 def indexes_root_missing(subject: Subject) -> Iterator[Seen]:
     """Folders of indexes that are not there."""
     for root, named in _roots(subject).items():
-        if scheme(root) or exists(root):
+        if scheme(root) or Path(root).is_dir():
+            continue
+        if exists(root):
+            yield Seen(
+                f"{root} is not a folder",
+                str(named.spot.at("indexes_root")),
+                advice="Name a folder",
+                severity="fail",
+            )
             continue
         yield Seen(
             f"the folder {root} does not exist here",

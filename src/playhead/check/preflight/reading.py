@@ -29,13 +29,23 @@ _BY_KEY = {
     "sampler_weights": "multi-config",
     "prompt_format": "prompt-format",
 }
-_BY_WORDS = {
-    "weight": "weights",
-    "does not belong to an entry of type": "entry-type",
-    "an entry of type": "entry-type",
-    "`index_pack` is given": "pack-undeclared",
-    "paths have": "shard-pairing",
-    "multi_config": "multi-config",
+# How a sentence reads to the rule that it belongs to; names and paths of people may hold any word.
+_BY_SENTENCE = {
+    re.compile(sentence, re.IGNORECASE): id_
+    for sentence, id_ in (
+        (r"\d+ of \d+ siblings have no weight", "weights"),
+        (r"some \w+ paths have a weight and some have none", "weights"),
+        (r"the \w+ .* has a weight that its \w+ has not", "weights"),
+        (r"all weights are 0", "weights"),
+        (r"the weight .* is not a number of at least 0", "weights"),
+        (r"`\w+` does not belong to an entry of type .*", "entry-type"),
+        (r"an entry of type .*", "entry-type"),
+        (r"`index_pack` is given .*", "pack-undeclared"),
+        (r"the lists of \w+ and \w+ paths have .*", "shard-pairing"),
+        (r"the section has multi_config and .*", "multi-config"),
+        (r"multi_config is given to the call.*", "multi-config"),
+        (r"`.*` is a mapping, which multi_config takes for a sub-config.*", "multi-config"),
+    )
 }
 # Words of the reader's remarks to the rule that they belong to.
 _REMARKS = {
@@ -58,16 +68,15 @@ def fault_rule(fault: PlayheadError) -> str:
     last = spot.keys[-1] if spot is not None and spot.keys else None
     if last in _BY_KEY:
         return _BY_KEY[str(last)]
-    said = str(fault)
-    return next((id_ for words, id_ in _BY_WORDS.items() if words in said), _OTHER)
+    said = _said(fault)
+    return next((id_ for form, id_ in _BY_SENTENCE.items() if form.fullmatch(said)), _OTHER)
 
 
 def faults_of(subject: Subject, id_: str) -> Iterator[Seen]:
     """What the reader refuses that belongs to a rule."""
     for fault in subject.faults:
         if fault_rule(fault) == id_:
-            what = str(fault).partition(f" ({fault.where})")[0].rstrip(".")
-            yield Seen(what, fault.where, _change(fault), fault.advice)
+            yield Seen(_said(fault), fault.where, _change(fault), fault.advice)
 
 
 def notes_of(subject: Subject, id_: str) -> Iterator[Seen]:
@@ -79,6 +88,11 @@ def notes_of(subject: Subject, id_: str) -> Iterator[Seen]:
         owner = next((owner for words, owner in _REMARKS.items() if words in note), "config-note")
         if owner == id_:
             yield Seen(note, str(subject.section))
+
+
+def _said(fault: PlayheadError) -> str:
+    """What happened, without the place and the advice."""
+    return str(fault).partition(f" ({fault.where})")[0].rstrip(".")
 
 
 def _change(fault: PlayheadError) -> tuple[str, ...]:
