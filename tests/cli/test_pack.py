@@ -181,6 +181,16 @@ def test_wrong_input_is_said_in_one_line(tmp_path: Path, config, output, code, s
     assert not list(tmp_path.glob("*.idxpack"))
 
 
+def test_what_could_not_be_built_is_in_the_summary(tmp_path: Path):
+    config = half_written_manifest(tmp_path)
+    done = run("-o", "a.idxpack", config, "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    summary = json.loads(done.stdout)
+    assert summary["written"] is False
+    [failure] = summary["failures"]
+    assert "m.json:2" in failure
+
+
 def test_moved_data_take_their_old_pack_along_with_counts_of_tokens(tmp_path: Path, blend):
     config = write_config(tmp_path / "c.yaml", *blend)
     assert run("-o", "old.idxpack", config, cwd=tmp_path).returncode == 0

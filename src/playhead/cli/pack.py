@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,9 +16,11 @@ from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.pack_report import print_summary, say_inputs, say_written
 from playhead.cli.parts import PartOption, missing_note, share_of_option
 from playhead.cli.progress import say, shares
-from playhead.errors import SourceNotFoundError
+from playhead.errors import PlayheadError, SourceNotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from playhead.index.build_pace import Progress
     from playhead.index.build_pack import PackSettings
     from playhead.index.build_target import Target
@@ -125,7 +128,7 @@ def pack(
             skip_bad_rows=skip_bad_rows,
             has_offsets=not native_tar_paths_only,
         )
-        with machines(ray, workers) as team, shares("packed") as told:
+        with _kept(failures), machines(ray, workers) as team, shares("packed") as told:
             if rebind is not None:
                 made = _rebound(target, rebind, overwrite=overwrite, told=told)
             elif share is not None:
@@ -139,6 +142,18 @@ def pack(
     if as_json:
         print_summary(target, made, failures=list(map(str, failures)), sizes=sizes)
     raise typer.Exit(1 if failures else 0)
+
+
+@contextmanager
+def _kept(failures: list[PlayheadError]) -> Generator[None]:
+    """Say what fails, and keep it for the summary; wrong input ends the command."""
+    try:
+        yield
+    except PlayheadError as error:
+        if error.exit_code != 1:
+            raise
+        failures.append(error)
+        say(f"playhead: {error}")
 
 
 def _check_rebind(rebind: str | None, *, shapes: bool, in_parts: Share | None) -> None:
