@@ -136,6 +136,28 @@ def test_configs_get_packs(tmp_path):
     assert "Packs: 0 built, 2 up to date, 0 failed; 13 rows, in " in again.stderr
 
 
+def test_files_that_do_not_pair_keep_no_other_input_from_its_pack(tmp_path):
+    plain = nemo_corpus(tmp_path / "plain", [0.1, 0.2])
+    manifests, tars = tarred_corpus(tmp_path / "tarred", [0.1] * 4, 2)
+    unpaired = {
+        "type": "nemo_tarred",
+        "manifest_filepath": manifests,
+        "tarred_audio_filepaths": tars.replace("_OP_0..1_CL_", "0"),
+    }
+    paired = {"type": "nemo", "manifest_filepath": str(plain)}
+    (tmp_path / "c.yaml").write_text(json.dumps({"input_cfg": [unpaired, paired]}))
+    done = playhead("c.yaml", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    summary = json.loads(done.stdout)
+    assert [(pack["status"], pack["rows"]) for pack in summary["packs"]] == [
+        ("failed", 0),
+        ("built", 2),
+    ]
+    [failure] = summary["failures"]
+    assert "1 of 2 manifests and 1 tars have no partner" in failure["error"]
+    assert failure["path"] == manifests
+
+
 def test_sigkill_at_any_moment_leaves_whole_files(tmp_path):
     """The parent is killed while its workers write; nothing half is ever under the final name."""
     for i in range(120):

@@ -96,10 +96,11 @@ class Report:
         count: Counter[str] = Counter(pack.status for pack in self.packs)
         waiting = f"{count['waiting']} waiting for other parts, " if count["waiting"] else ""
         rows = sum(pack.num_rows for pack in self.packs)
-        folders = sorted({str(Path(pack.path).parent) for pack in self.packs})
+        written = [pack.path for pack in self.packs if pack.status != "failed"]
+        folders = sorted({str(Path(path).parent) for path in written})
         say(
             f"Packs: {count['built']} built, {count['fresh']} up to date, {waiting}"
-            f"{count['failed']} failed; {rows:,} rows, in {', '.join(folders)}."
+            f"{count['failed']} failed; {rows:,} rows{', in ' * bool(folders)}{', '.join(folders)}."
         )
         for pack in self.packs:
             for reason, dropped in pack.dropped.items():

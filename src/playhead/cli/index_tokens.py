@@ -147,12 +147,17 @@ def packs_of(leaves: Iterable[Leaf], results: Iterable[PackResult]) -> list[tupl
     from playhead.index.pack import open_pack  # noqa: PLC0415
 
     homes: dict[str, Any] = {}
+    failed: set[str] = set()
     for result in results:
+        if result.status == "failed":
+            failed.update(result.keys)
         if result.status in ("built", "fresh"):
             pack = open_pack(result.path)
             homes.update((entry.source, pack) for entry in pack.leaves)
     opened: list[tuple[Leaf, LeafPack]] = []
     for leaf in leaves:
+        if leaf.key in failed:
+            continue
         sources = leaf_sources(leaf)
         if sources.declared_pack is not None:
             opened.append((leaf, open_leaves([leaf])[0]))

@@ -15,12 +15,14 @@ from playhead.index.build_result import (
     is_done,
     named_os_errors,
     readable_pack,
+    refusal_of,
     result_of,
 )
 from playhead.index.build_scan import scan
 from playhead.index.build_shares import build_share
 from playhead.index.build_target import (
     PACK_FOLDER,
+    LeafSources,
     Target,
     leaf_sources,
     target_is_fresh,
@@ -92,14 +94,15 @@ def build_packs(
     Returns
     -------
     list[PackResult]
-        One for each pack; those that failed say why, and the others are built all the same.
+        One for each leaf whose files do not pair, then one for each pack; those that failed say
+        why, and the others are built all the same.
     """
     pace = Pace(None, _DEFAULT_COMMAND, progress)
     settings = PackSettings(embed_rows=embed_rows, skip_bad_rows=skip_bad_rows)
-    own = [one for one in map(leaf_sources, leaves) if one.declared_pack is None]
+    own, refused = _described(leaves)
     todo = targets(own, _under(indexes_root))
     if share is not None:
-        return build_share(
+        return refused + build_share(
             todo, share, settings, workers=workers, force=force, wait_seconds=wait_seconds
         )
     results: dict[Path, PackResult] = {}
@@ -133,7 +136,22 @@ def build_packs(
         pack = open_pack(plan.target.path) if error is None else None
         status = "built" if error is None else "failed"
         results[plan.target.path] = result_of(plan.target, status, pack, error)
-    return [results[target.path] for target in todo]
+    return refused + [results[target.path] for target in todo]
+
+
+def _described(leaves: Sequence[Leaf]) -> tuple[list[LeafSources], list[PackResult]]:
+    """Pair the files of leaves without a declared pack, and say whose do not pair."""
+    own: list[LeafSources] = []
+    refused: list[PackResult] = []
+    for leaf in leaves:
+        try:
+            sources = leaf_sources(leaf)
+        except PlayheadError as error:
+            refused.append(refusal_of(leaf, error))
+            continue
+        if sources.declared_pack is None:
+            own.append(sources)
+    return own, refused
 
 
 def open_leaves(

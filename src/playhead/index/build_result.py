@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
+    from playhead.blend.leaf import Leaf
     from playhead.index.build_pack import PackSettings
     from playhead.index.build_target import Target
 
-__all__ = ["PackResult", "is_done", "named_os_errors", "readable_pack", "result_of"]
+__all__ = ["PackResult", "is_done", "named_os_errors", "readable_pack", "refusal_of", "result_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +28,7 @@ class PackResult:
     """One pack after `build_packs`."""
 
     path: str
-    """Its file."""
+    """Its file; the name of the leaf where there can be none."""
     keys: list[str]
     """Keys of its leaves."""
     status: Literal["built", "fresh", "waiting", "failed"]
@@ -102,6 +103,21 @@ def readable_pack(path: Path) -> Pack | None:
         return open_pack(path)
     except PackVersionError:
         return None
+
+
+def refusal_of(leaf: Leaf, error: PlayheadError) -> PackResult:
+    """Say that a leaf gets no pack.
+
+    Parameters
+    ----------
+    leaf
+        The leaf.
+    error
+        Why not.
+    """
+    return PackResult(
+        path=leaf.name, keys=[leaf.key], status="failed", num_rows=0, dropped={}, error=error
+    )
 
 
 def result_of(
