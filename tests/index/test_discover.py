@@ -282,7 +282,7 @@ def test_webdataset(config, tmp_path):
     [
         ("a: [1", r"not valid YAML.*blend\.yaml:\d"),
         ("just words", "neither a list nor a mapping"),
-        ("- {type: nemo, manifest_filepath: {a: b}}", r"is no path.*blend\.yaml: 0"),
+        ("- {type: nemo, manifest_filepath: {a: b}}", r"is no path.*blend\.yaml: \[0\]"),
         ("- !!python/object/apply:os.system [ls]", "not valid YAML"),
     ],
 )

@@ -218,3 +218,35 @@ def test_threads_read_what_they_ask_for(tmp_path, monkeypatch):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300, "loop", "file/inside"])
+def test_what_no_file_can_be_called_does_not_exist(tmp_path, name):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").touch()
+    with pytest.raises(SourceNotFoundError):
+        local.size(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: local.read_ranges(path, [0], [1]),
+        lambda path: list(local.stream(path, 0, 10)),
+    ],
+)
+def test_nobody_waits_for_a_pipe(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    caught = []
+
+    def attempt():
+        try:
+            read(str(tmp_path / "pipe"))
+        except DataError as error:
+            caught.append(str(error))
+
+    thread = threading.Thread(target=attempt, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert len(caught) == 1
+    assert "This is a pipe or a device, not a file" in caught[0]

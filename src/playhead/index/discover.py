@@ -333,11 +333,18 @@ class _Walk:
 def _root(tree: YamlTree, node: dict[Any, Any], keys: _Keys, root: str | None) -> str | None:
     if "indexes_root" not in node:
         return root
-    return tree.resolve(node["indexes_root"], (*keys, "indexes_root"))
+    found = tree.resolve(node["indexes_root"], (*keys, "indexes_root"))
+    if found is not None and not isinstance(found, str):
+        raise ConfigError(
+            f"`indexes_root` is {found!r}, and has to be a folder",
+            where=_where(tree, (*keys, "indexes_root")),
+            fix="Write a path, in quotes if it is a number",
+        )
+    return found
 
 
 def _where(tree: YamlTree, keys: _Keys) -> str:
-    return f"{tree.path}: {'.'.join(map(str, keys))}" if keys else tree.path
+    return str(Spot(tree.path, keys))
 
 
 def _flatten(spec: Any, where: str) -> list[str]:

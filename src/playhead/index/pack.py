@@ -372,6 +372,8 @@ def open_pack(path: str | Path) -> Pack:
 
 
 def _map(path: str) -> Pack:
+    if not Path(path).is_file():
+        raise IndexFileError("this is not a file", where=path, fix=REBUILD)
     with Path(path).open("rb") as file:
         magic = file.read(8)
     if magic == _FOREIGN_MAGIC:

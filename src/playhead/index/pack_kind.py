@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ _NEMO_MAGIC = b"IDXPACK"
 
 
 def kind_of_pack(path: str | Path) -> Literal["playhead", "nemo", "other"]:
-    """Say who made a pack, whatever its version; `other` for what is no pack.
+    """Say who made a pack, whatever its version; `other` for what is no pack, nor a file.
 
     An Arrow file that cannot be read is a damaged pack if it is called as packs are.
 
@@ -28,6 +29,9 @@ def kind_of_pack(path: str | Path) -> Literal["playhead", "nemo", "other"]:
     OSError
         If the file cannot be read.
     """
+    # A pipe that nobody writes to would be waited for, maybe for ever.
+    if not S_ISREG(Path(path).stat().st_mode):
+        return "other"
     with Path(path).open("rb") as file:
         magic = file.read(8)
     if magic.startswith(_NEMO_MAGIC):

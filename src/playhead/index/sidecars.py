@@ -6,14 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from playhead.errors import (
-    BuildError,
-    DataError,
-    IndexFileError,
-    NotSupportedError,
-    PlayheadError,
-    StorageError,
-)
+from playhead.errors import BuildError, NotSupportedError, PlayheadError, StorageError
 from playhead.index.idx import IdxSummary, summarize_idx, write_idx_blocks
 from playhead.index.jsonl import iter_jsonl_offsets
 from playhead.index.source import check_unchanged, stamp
@@ -75,7 +68,7 @@ def is_fresh(sidecar: Sidecar) -> bool:
         )
     except StorageError:
         raise
-    except (OSError, DataError, IndexFileError, NotSupportedError):
+    except (OSError, ValueError):
         return False
 
 

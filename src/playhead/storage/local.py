@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import OrderedDict
-from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -40,11 +41,15 @@ MERGE_GAP = 32 * 1024
 Result = TypeVar("Result")
 
 
+# Names that no file can have: nothing exists there.
+_NO_NAMES = frozenset({errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
+
+
 class _Descriptor:
     """An open file; closed when nobody reads from it any more, which no other thread can hasten."""
 
     def __init__(self, path: str) -> None:
-        self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.number = _open(path)
 
     def __del__(self) -> None:
         if hasattr(self, "number"):
@@ -115,7 +120,12 @@ def status(path: str) -> os.stat_result:
     OSError
         If it cannot be looked at, after some retries where that may help.
     """
-    return _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
+    try:
+        return _with_retries(path, lambda: os.stat(path))  # noqa: PTH116 - paths are strings
+    except ValueError as error:
+        raise SourceNotFoundError(
+            f"this cannot be a path: {error}", where=path, fix="Correct the path"
+        ) from None
 
 
 def stat(path: str) -> Stat:
@@ -146,13 +156,36 @@ def stream(path: str, start: int, block_bytes: int) -> Iterator[bytes]:
 
     Raises
     ------
+    DataError
+        If it is a pipe or a device.
     OSError
         If it cannot be read.
     """
-    with Path(path).open("rb") as file:
+    with os.fdopen(_open(path), "rb") as file:
         file.seek(start)
         while block := file.read(block_bytes):
             yield block
+
+
+def _open(path: str) -> int:
+    """Open a file for reading.
+
+    Raises
+    ------
+    DataError
+        If it is a pipe or a device.
+    OSError
+        If it cannot be opened.
+    """
+    # A pipe that nobody writes to would be waited for, maybe for ever.
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(number).st_mode
+    if S_ISREG(mode) or S_ISDIR(mode):
+        return number
+    os.close(number)
+    raise DataError(
+        "this is a pipe or a device, not a file", where=path, fix="Name a file instead of it"
+    )
 
 
 def forget_replaced(path: str, now: os.stat_result) -> None:
@@ -323,7 +356,7 @@ def _pread(descriptor: int, name: str, offset: int, count: int) -> bytes:
 def _with_retries(path: str, act: Callable[[], Result]) -> Result:
     def forget(error: OSError) -> None:
         _descriptors.forget(path)
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) or error.errno in _NO_NAMES:
             raise SourceNotFoundError(
                 "the file does not exist", where=path, fix="Restore it, or correct the path"
             ) from None
