@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from playhead.loader.read_ahead import AheadPart, ReadAhead, WindowAhead
+from playhead.loader.read_ahead import STREAMS, AheadPart, ReadAhead, WindowAhead
 from playhead.loader.window_files import FileUse, kept_files
 from playhead.plan.window import HandedOut
+from playhead.storage import access
 from playhead.storage.held import hold
 from playhead.storage.shard_cache import CacheSettings, shard_cache
 from playhead.storage.shard_wanted import wanted_shards
@@ -157,3 +160,62 @@ def test_what_cannot_be_fetched_keeps_nobody_from_the_rest(ahead):
     made.follow([window_of([0, 1, 2])])
     wait_until(lambda: cache.has(cache.look([URIS[2]])[0]))
     assert "does not exist" in str(made.error).lower()
+
+
+def test_what_was_stopped_in_the_midst_of_a_request_does_not_go_on_twice(ahead, monkeypatch):
+    made, cache, store = ahead
+    monkeypatch.setattr("playhead.loader.read_ahead._JOIN_SECONDS", 0.01)
+    begun, answer = threading.Event(), threading.Event()
+
+    def stats(uris, of=store.stats):
+        begun.set()
+        assert answer.wait(60)
+        return of(uris)
+
+    monkeypatch.setattr(store, "stats", stats)
+    made.follow([window_of([0, 1])])
+    assert begun.wait(60)
+    made.stop()
+    made.follow([window_of([4])])
+    answer.set()
+    wait_until(lambda: not threads_ahead())
+    made.follow([window_of([4])])
+    wait_until(lambda: has(cache)[4])
+    assert has(cache) == [False, False, False, False, True, False]
+    assert len(threads_ahead()) == 1 + STREAMS
+
+
+def threads_ahead():
+    return [thread for thread in threading.enumerate() if thread.name == "playhead-ahead"]
+
+
+class _Asking(MemoryStore):
+    """A store that makes its requests in threads, and whose objects have no end."""
+
+    def stream(self, uri, start=0, block_bytes=4 << 20):
+        del start, block_bytes
+        self.streamed.append(uri)
+        while True:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(time.sleep, 0.001).result()
+            yield b" "
+
+
+def end_in_the_midst(folder):
+    store = _Asking({uri: bytes(100_000) for uri in URIS})
+    access.store_of = lambda _: store
+    spec = SimpleNamespace(leaves=[LEAF], cache=CacheSettings(folder=folder))
+    made = ReadAhead([AheadPart(spec, [pack_of(URIS, range(6))], True)])
+    made.follow([window_of([0, 1, 2, 3])])
+    wait_until(lambda: len(store.streamed) == STREAMS)
+    threading.main_thread().__dict__["kept"] = made
+
+
+def test_a_process_may_end_in_the_midst_of_fetches(tmp_path, capfd):
+    process = multiprocessing.get_context("spawn").Process(
+        target=end_in_the_midst, args=(str(tmp_path),)
+    )
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert capfd.readouterr().err == ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -98,3 +101,26 @@ def test_others_are_given_up_when_one_fails(requests):
     with pytest.raises(DataError):
         requests.all([rests, bad], ["a", "b"], call)
     assert not call.pause(60)
+
+
+ENDING = """
+import threading
+from playhead.storage.calls import Call, Requests
+
+def bad(call):
+    tried.set()
+    raise OSError
+
+tried = threading.Event()
+requests = Requests("the server", lambda error, place: None, str)
+asking = [[bad] * 9, ["place"] * 9, Call(600)]
+threading.Thread(target=requests.all, args=asking, daemon=True).start()
+tried.wait()
+"""
+
+
+def test_a_process_that_ends_tries_nothing_again():
+    environment = {**os.environ, "PLAYHEAD_STORAGE_TRIES": "1000"}
+    # Nine requests would be tried for ten minutes.
+    ended = subprocess.run([sys.executable, "-c", ENDING], env=environment, check=False, timeout=60)
+    assert ended.returncode == 0

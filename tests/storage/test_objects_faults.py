@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -121,6 +124,27 @@ def test_a_stream_that_is_always_cut_ends_with_an_error(proxy):
     proxy.set(Faults(share=1, kinds=("cut",)))
     with pytest.raises(StorageError, match=r"cut 3 times.*a\.bin, byte 1000000"):
         list(access.stream(uri, 0, 100_000))
+
+
+TRICKLE = """
+import sys
+from playhead.storage import access
+assert not access.has_ranges(sys.argv[1])
+print(next(access.stream(sys.argv[1])))
+"""
+
+
+def test_an_answer_that_trickles_holds_up_neither_a_stream_nor_the_end_of_the_process(proxy):
+    proxy.set(Faults(share=1, kinds=("no_range",), bytes_per_second=200))
+    ended = subprocess.run(
+        [sys.executable, "-c", TRICKLE, f"{proxy.url}/a.bin"],
+        env={**os.environ, **QUICK},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,  # the object takes hours
+    )
+    assert "StorageError: The store did not answer within 3 s" in ended.stderr
 
 
 def test_an_object_that_is_replaced_while_it_is_streamed_is_noticed(web, proxy, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -15,6 +16,7 @@ from playhead.errors import PlayheadError
 from playhead.loader.fork_lock import fork_lock
 from playhead.loader.report import KeptReport
 from playhead.loader.window_files import kept_files
+from playhead.storage.at_exit import call_at_exit
 from playhead.storage.held import hold
 from playhead.storage.shard_cache import shard_cache
 from playhead.storage.shard_room import NoPart
@@ -92,6 +94,7 @@ class ReadAhead:
         self._lead: dict[str, Held] = {}
         self._news = threading.Event()
         self._stopped = threading.Event()
+        self._stopped.set()
         self._due = threading.Condition()
         self._shards: deque[tuple[ShardCache, Shard]] = deque()
         self._threads: list[threading.Thread] = []
@@ -100,6 +103,7 @@ class ReadAhead:
         settings = {part.spec.cache.folder: part.spec.cache for part in parts}
         self._rooms = [shard_cache(one).room for one in settings.values()]
         self._before = [room.counts() for room in self._rooms]
+        call_at_exit(self.stop)
 
     def kept(self) -> KeptReport:
         """What all processes of this machine did in the folders since this was made."""
@@ -122,8 +126,11 @@ class ReadAhead:
         """
         is_news = [one.plan for one in windows] != [one.plan for one in self._windows]
         self._windows = windows
-        if not self._threads:
+        if self._stopped.is_set():
+            if any(thread.is_alive() for thread in self._threads):
+                return  # in the midst of a request still: they would not know that it goes on
             self._stopped.clear()
+            self._shards.clear()
             tasks = [self._run, *[self._fetch] * STREAMS]
             self._threads = [
                 threading.Thread(target=task, name="playhead-ahead", daemon=True) for task in tasks
@@ -136,14 +143,16 @@ class ReadAhead:
     def stop(self) -> None:
         """Need nothing any more, and fetch nothing; a later `follow` starts again."""
         # A process that was forked has no threads, and locks in any state.
-        if not self._threads or self._process != os.getpid():
+        if self._stopped.is_set() or self._process != os.getpid():
             return
         self._stopped.set()
         self._news.set()
+        with self._due:
+            self._due.notify_all()
+        end = time.monotonic() + _JOIN_SECONDS
         for thread in self._threads:
-            thread.join(_JOIN_SECONDS)
-        self._threads, self._windows = [], ()
-        self._shards.clear()
+            thread.join(max(0.0, end - time.monotonic()))
+        self._windows = ()
 
     def _run(self) -> None:
         try:
@@ -153,6 +162,10 @@ class ReadAhead:
                 except (OSError, PlayheadError) as error:
                     # Whoever needs what could not be had tries again, and raises.
                     self.error = error
+                except RuntimeError:
+                    if not self._stopped.is_set():
+                        raise
+                    return  # the process ends, and has no threads for requests any more
                 self._news.wait(_ROUND_SECONDS)
                 self._news.clear()
         finally:
@@ -249,6 +262,10 @@ class ReadAhead:
             except (OSError, PlayheadError) as error:
                 self.error = error
                 continue
+            except RuntimeError:
+                if not self._stopped.is_set():
+                    raise
+                return  # as above
             if found is NoPart.FULL:
                 with self._due:
                     self._shards.clear()

@@ -12,6 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from playhead.errors import PlayheadError, SourceNotFoundError, StorageError
+from playhead.storage.at_exit import call_at_exit
 from playhead.storage.limits import limits
 
 if TYPE_CHECKING:
@@ -108,6 +109,10 @@ class Requests:
         self._verdict = verdict
         self._said = said
         self._pool = ThreadPoolExecutor(limits().concurrency, "playhead-store")
+        self._counter = count()
+        self._calls: dict[int, Call] = {}
+        self._is_ending = False
+        call_at_exit(self._abandon)
 
     def all(
         self, acts: Sequence[Callable[[Call], Result]], places: Sequence[str], call: Call
@@ -132,16 +137,18 @@ class Requests:
         """
         if not acts:
             return []
-        futures = [
-            self._pool.submit(self._tried, act, place, call)
-            for act, place in zip(acts, places, strict=True)
-        ]
+        number = next(self._counter)
+        self._calls[number] = call
+        futures: list[Future[Result]] = []
         whole = False
         try:
+            for act, place in zip(acts, places, strict=True):
+                futures.append(self._pool.submit(self._tried, act, place, call))
             done, waiting = wait(futures, timeout=call.left, return_when=FIRST_EXCEPTION)
             failed = [future for future in futures if future in done and future.exception()]
             whole = not (failed or waiting)
         finally:
+            del self._calls[number]
             if not whole:
                 for future in futures:
                     future.cancel()
@@ -192,11 +199,18 @@ class Requests:
                 if verdict is not None:
                     raise verdict from error
                 pause = pause_before(number)
-                if number >= limits().tries or call.left <= pause or not call.pause(pause):
+                is_last = number >= limits().tries or call.left <= pause or self._is_ending
+                if is_last or not call.pause(pause):
                     times = "time" if number == 1 else "times"
                     what = f"failed {number} {times} in {call.spent:.1f} s: {self._said(error)}"
                     raise self._failed(what, place) from error
         raise AssertionError
+
+    def _abandon(self) -> None:
+        """Try nothing again: the process ends, and waits for what is under way."""
+        self._is_ending = True
+        for call in list(self._calls.values()):
+            call.abandon()
 
     def _failed(self, what: str, place: str) -> StorageError:
         return StorageError(

@@ -119,7 +119,7 @@ def streamed_at_once(
             raise _replaced(uri, at)
         version = answer.meta["size"], version_of(answer.meta)
         failure, tries, passed = None, tries + 1, 0
-        chunks = _Chunks(answer.stream(min_chunk_size=block_bytes))
+        chunks = _Chunks(answer.stream(min_chunk_size=1), block_bytes)
         while chunk := one(uri, chunks.next):
             new = chunk[max(0, at - passed) :]
             passed += len(chunk)
@@ -145,20 +145,33 @@ def streamed_at_once(
 
 
 class _Chunks:
-    """What comes of an answer; nothing more after a failure that may pass."""
+    """What comes of an answer, block by block; nothing more after a failure that may pass.
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
+    An answer that trickles can be left between any two pieces of it. To wait for whole blocks would
+    hold a thread, and with it the end of the process, for as long as it goes on.
+    """
+
+    def __init__(self, pieces: Iterator[bytes], block_bytes: int) -> None:
+        self._pieces = pieces
+        self._block_bytes = block_bytes
         self.failure: Exception | None = None
 
     def next(self) -> bytes:
+        end = time.monotonic() + limits().deadline_seconds
+        block = bytearray()
         try:
-            return bytes(next(self._chunks, b""))
+            while self.failure is None and len(block) < self._block_bytes:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    break
+                block += piece
+                if time.monotonic() > end:
+                    self.failure = TimeoutError()
         except Exception as error:
             if not is_passing(error):
                 raise
             self.failure = error
-            return b""
+        return bytes(block)
 
 
 def version_of(meta: Any) -> str:
