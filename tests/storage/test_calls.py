@@ -13,6 +13,7 @@ import pytest
 from playhead.errors import DataError, StorageError
 from playhead.storage import calls
 from playhead.storage.calls import Call, Requests
+from playhead.storage.limits import limits
 
 
 @pytest.fixture
@@ -48,9 +49,9 @@ def test_what_does_not_pass_ends_after_the_tries_with_the_place_named(requests):
         tries.append(call)
         raise OSError("bad luck")
 
-    with pytest.raises(StorageError, match=r"failed 6 times in .*: bad luck \(place\)"):
+    with pytest.raises(StorageError, match=r"failed \d+ times in .*: bad luck \(place\)"):
         requests.all([bad], ["place"], Call(10))
-    assert len(tries) == 6
+    assert len(tries) == limits().tries
 
 
 def test_a_verdict_ends_it_at_once():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Requests", "pause_before"]
 
-_PAUSES: Final = (0.1, 0.4, 1.6, 6.4, 25.6)
+_PAUSES: Final = (0.1, 0.4, 1.6, 6.4, 12.8)
 # Not the one that everybody shares: what datasets draw must not depend on what failed.
 _random = random.Random()  # noqa: S311 - no secret
 

@@ -20,7 +20,7 @@ class Limits:
     """The most that one call may take, all tries and pauses included."""
     request_seconds: float = 30.0
     """The most that one try may take without a byte arriving."""
-    tries: int = 6
+    tries: int = 16
     """The most tries of one request within the deadline."""
     concurrency: int = 64
     """Requests under way at once in one process."""
@@ -38,7 +38,7 @@ def limits() -> Limits:
     Examples
     --------
     >>> limits().tries
-    6
+    16
     """
     defaults = Limits()
     given: dict[str, Any] = {}
