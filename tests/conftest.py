@@ -41,6 +41,13 @@ def ais_server():
         yield server
 
 
+@pytest.fixture(scope="session")
+def old_ais_server():
+    """An AIStore of 4.9, which knows no ranges in batches."""
+    with AisEmulator(batch_ranges=False) as server:
+        yield server
+
+
 @pytest.fixture
 def ais(ais_server, monkeypatch):
     """That server doing nothing wrong, found by the environment; what is asked of it ends soon."""

@@ -13,7 +13,6 @@ import pytest
 
 import playhead
 from playhead.errors import ConfigError, StorageError
-from support.ais_emulator import AisEmulator
 from support.conversation_leaves import write_rows
 from support.corpus import wav_bytes, write_tar
 from support.handed_out import lines, take
@@ -22,10 +21,9 @@ from support.jobs import history_of, last_state, wait_for_lines
 from support.shar import simple_cuts, write_shar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from support.jobs import Server
+    from support.ais_emulator import AisEmulator
 
 pytestmark = pytest.mark.e2e
 pytest.importorskip("aistore")
@@ -39,14 +37,8 @@ MODES = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[AisEmulator]:
-    with AisEmulator() as emulator:
-        yield emulator
-
-
-@pytest.fixture(scope="module")
-def uploaded(server: AisEmulator, corpus: Path) -> str:
-    return server.load("speech", corpus / "tarred")
+def uploaded(ais_server: AisEmulator, corpus: Path) -> str:
+    return ais_server.load("speech", corpus / "tarred")
 
 
 def blend(corpus: Path, folder: str, manifests: str | None = None, **options: Any) -> dict:
@@ -82,21 +74,26 @@ def loader_of(config: dict, workers: int = 0) -> playhead.Loader:
     return playhead.dataloader(config, rank=0, world_size=1, num_workers=workers)
 
 
+@pytest.fixture(scope="module")
+def by_files(corpus: Path, own_cache: None) -> list[dict[str, Any]]:
+    """What the local files give."""
+    return take(loader_of(blend(corpus, str(corpus / "tarred"))), 40)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("manifests", ["near", "far"])
 def test_batches_are_those_of_local_files(  # noqa: PLR0917 - fixtures
-    server, uploaded, corpus, tmp_path, monkeypatch, mode, manifests
+    ais_server, uploaded, by_files, corpus, tmp_path, monkeypatch, mode, manifests
 ):
-    expected = take(loader_of(blend(corpus, str(corpus / "tarred"))), 40)
-    server.heal()
-    be_impatient(monkeypatch, server, **MODES[mode])
+    ais_server.heal()
+    be_impatient(monkeypatch, ais_server, **MODES[mode])
     monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path))
     near = str(corpus / "tarred") if manifests == "near" else None
     config = blend(corpus, uploaded, near)
-    assert take(loader_of(config), 40) == expected
-    server.heal()
-    assert take(loader_of(config), 40) == expected
-    counts = server.counts()
+    assert take(loader_of(config), 40) == by_files
+    ais_server.heal()
+    assert take(loader_of(config), 40) == by_files
+    counts = ais_server.counts()
     if mode == "batch" and near:
         assert counts["batch"] <= 40
         # Alone in its batch, a member needs none.
@@ -108,16 +105,13 @@ def test_batches_are_those_of_local_files(  # noqa: PLR0917 - fixtures
     ["batch", *(pytest.param(one, marks=pytest.mark.slow) for one in ("ranges", "individual"))],
 )
 def test_kills_and_other_ranks_change_nothing(  # noqa: PLR0917 - fixtures
-    server, uploaded, corpus, tmp_path, monkeypatch, mode, jobs
+    ais_server, uploaded, by_files, corpus, tmp_path, monkeypatch, mode, server
 ):
     config = blend(corpus, uploaded, str(corpus / "tarred"))
-    expected = {
-        (line["step"], line["slot"]): line
-        for line in take(loader_of(blend(corpus, str(corpus / "tarred"))), 40)
-    }
-    server.heal()
-    be_impatient(monkeypatch, server)
-    environment = {"AIS_ENDPOINT": server.endpoint, **MODES[mode]}
+    expected = {(line["step"], line["slot"]): line for line in by_files}
+    ais_server.heal()
+    be_impatient(monkeypatch, ais_server)
+    environment = {"AIS_ENDPOINT": ais_server.endpoint, **MODES[mode]}
     environment |= {"PLAYHEAD_CACHE": str(tmp_path / "cache")}
     done: list[Any] = []
     state: Path | None = None
@@ -126,7 +120,7 @@ def test_kills_and_other_ranks_change_nothing(  # noqa: PLR0917 - fixtures
         [{"what": "cut", "at": "inside"}, {"what": "status", "status": 503}, {"what": "cut"}],
         strict=True,
     ):
-        server.fault(times=2, **kind)
+        ais_server.fault(times=2, **kind)
         is_last = ranks == 4
         spec = {
             "config": config,
@@ -137,7 +131,7 @@ def test_kills_and_other_ranks_change_nothing(  # noqa: PLR0917 - fixtures
             "state_in": None if state is None else str(state),
             "environment": environment,
         }
-        job = jobs.start(tmp_path, spec)
+        job = server.start(tmp_path, spec)
         if is_last:
             job.finish(60)
         else:
@@ -149,17 +143,8 @@ def test_kills_and_other_ranks_change_nothing(  # noqa: PLR0917 - fixtures
     assert {place: found.get(place) for place in expected} == expected
 
 
-@pytest.fixture(scope="module")
-def jobs(own_cache: None) -> Iterator[Server]:
-    from support.jobs import Server
-
-    server = Server()
-    yield server
-    server.close()
-
-
 @pytest.mark.parametrize("mode", MODES)
-def test_conversations_are_those_of_local_files(server, tmp_path, monkeypatch, mode):
+def test_conversations_are_those_of_local_files(ais_server, tmp_path, monkeypatch, mode):
     rows = [
         {
             "id": f"talk{number}",
@@ -204,9 +189,9 @@ def test_conversations_are_those_of_local_files(server, tmp_path, monkeypatch, m
         }
 
     expected = heard(config(str(tmp_path / "talk")))
-    server.heal()
-    far = server.load("talk", tmp_path / "talk")
-    be_impatient(monkeypatch, server, **MODES[mode])
+    ais_server.heal()
+    far = ais_server.load("talk", tmp_path / "talk")
+    be_impatient(monkeypatch, ais_server, **MODES[mode])
     assert heard(config(far)) == expected
     assert len(expected) == 20
 
@@ -237,7 +222,7 @@ def heard(config: dict) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_shars_are_those_of_local_files(server, tmp_path, monkeypatch, mode):
+def test_shars_are_those_of_local_files(ais_server, tmp_path, monkeypatch, mode):
     cuts = simple_cuts(tmp_path / "wav", [f"cut{number}" for number in range(12)])
     write_shar(tmp_path / "shar", cuts, suffix="")
     names = sorted(path.name for path in (tmp_path / "shar").iterdir())
@@ -259,33 +244,32 @@ def test_shars_are_those_of_local_files(server, tmp_path, monkeypatch, mode):
         }
 
     expected = lines(loader_of(config(str(tmp_path / "shar"))))
-    server.heal()
-    far = server.load("shar", tmp_path / "shar")
-    be_impatient(monkeypatch, server, **MODES[mode])
+    ais_server.heal()
+    far = ais_server.load("shar", tmp_path / "shar")
+    be_impatient(monkeypatch, ais_server, **MODES[mode])
     assert lines(loader_of(config(far))) == expected
     assert len(expected) == 3
 
 
 def test_a_cluster_that_is_gone_ends_training_with_its_name(
-    server, uploaded, corpus, tmp_path, monkeypatch
+    ais_server, uploaded, corpus, tmp_path, monkeypatch
 ):
-    be_impatient(monkeypatch, server, **MODES["batch"])
+    be_impatient(monkeypatch, ais_server, **MODES["batch"])
     monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path))
     loader = loader_of(blend(corpus, uploaded, str(corpus / "tarred")))
     batches = iter(loader)
     next(batches)
-    server.heal()
-    server.fault(what="status", status=503)
+    ais_server.heal()
+    ais_server.fault(what="status", status=503)
     with pytest.raises(StorageError, match=r"AIStore at http.*503.*ais://speech/audio_"):
         list(islice(batches, 10))
-    server.heal()
+    ais_server.heal()
 
 
-def test_a_pack_without_offsets_trains_by_batches_alone(
-    server, uploaded, corpus, tmp_path, monkeypatch
+def test_a_pack_without_offsets_trains_by_batches_alone(  # noqa: PLR0917 - fixtures
+    ais_server, uploaded, by_files, corpus, tmp_path, monkeypatch
 ):
-    expected = take(loader_of(blend(corpus, str(corpus / "tarred"))), 20)
-    be_impatient(monkeypatch, server, **MODES["batch"])
+    be_impatient(monkeypatch, ais_server, **MODES["batch"])
     manifests = tmp_path / "manifests"
     shutil.copytree(corpus / "tarred", manifests, ignore=shutil.ignore_patterns("*.tar"))
     config = blend(corpus, uploaded, str(manifests), indexed=True)
@@ -295,10 +279,10 @@ def test_a_pack_without_offsets_trains_by_batches_alone(
     command += ["-o", str(packed), str(tmp_path / "blend.yaml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    server.heal()
+    ais_server.heal()
     with pytest.warns(UserWarning, match="has no member offsets"):
         loader = loader_of({**config, "index_pack": str(packed)})
-    assert take(loader, 20) == expected
+    assert take(loader, 20) == by_files[:20]
     monkeypatch.delenv("USE_AIS_GET_BATCH")
     with pytest.raises(ConfigError, match=r"no member offsets.*USE_AIS_GET_BATCH=true.*pack"):
         loader_of({**config, "index_pack": str(packed)})

@@ -192,18 +192,17 @@ def test_a_server_that_knows_no_batches_is_asked_once(ais):
     assert ais.counts()["batch"] == 1
 
 
-def test_a_server_that_knows_no_ranges_in_batches_is_asked_for_each(monkeypatch):
-    with AisEmulator(batch_ranges=False) as old:
-        fill(old)
-        be_impatient(monkeypatch, old)
-        store = AIStore()
-        wanted = [*WANTED, *RANGES]
-        assert store.batch(wanted) == [expected(one) for one in wanted]
-        assert store.batches.know_ranges is False
-        old.heal()
-        assert store.batch(wanted) == [expected(one) for one in wanted]
-        counts = old.counts()
-        assert (counts["batch"], counts["batch entries"]) == (1, len(MEMBERS) + 1)
+def test_a_server_that_knows_no_ranges_in_batches_is_asked_for_each(old_ais_server, monkeypatch):
+    fill(old_ais_server)
+    be_impatient(monkeypatch, old_ais_server)
+    store = AIStore()
+    wanted = [*WANTED, *RANGES]
+    assert store.batch(wanted) == [expected(one) for one in wanted]
+    assert store.batches.know_ranges is False
+    old_ais_server.heal()
+    assert store.batch(wanted) == [expected(one) for one in wanted]
+    counts = old_ais_server.counts()
+    assert (counts["batch"], counts["batch entries"]) == (1, len(MEMBERS) + 1)
 
 
 def test_nobody_is_let_in_without_a_token(monkeypatch):

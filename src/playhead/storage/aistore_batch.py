@@ -133,11 +133,13 @@ class Batches:
 
     def _request(self, wanted: Sequence[Wanted]) -> Any:
         batch = self._objects.client.batch()
+        # The client takes its time to make an object, and members share theirs.
+        objects = {uri: self._objects.object(uri) for uri in {one.uri for one in wanted}}
         for one in wanted:
             span = {}
             if _is_range(one):
                 span = {"start": one.offset, "length": -1 if one.size is None else one.size}
-            batch.add(self._objects.object(one.uri), archpath=one.member or None, **span)
+            batch.add(objects[one.uri], archpath=one.member or None, **span)
         return batch.get(raw=True)
 
     def _look_for_ranges(self, wanted: Wanted, call: Call) -> None:
