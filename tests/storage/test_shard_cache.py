@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from playhead.errors import ConfigError, DataError, SourceNotFoundError, StorageError
 from playhead.storage import access
 from playhead.storage import shard_cache as shard_cache_module
+from playhead.storage import shard_room as shard_room_module
 from playhead.storage.limits import limits
 from playhead.storage.shard_cache import CacheSettings, ShardCache
 from playhead.storage.shard_room import NoPart
@@ -269,6 +271,51 @@ def test_a_disk_that_is_full_is_named(tmp_path, store, monkeypatch):
     with pytest.raises(StorageError, match=rf"disk is full.*0 bytes of 10,000.*{tmp_path}.*cache_"):
         cache.read("s3://b/0.tar", [0], [4])
     assert held_bytes(tmp_path) == 0
+
+
+def test_a_disk_that_has_no_room_for_a_name_is_named(tmp_path, store, monkeypatch):
+    def hold(path, **how):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(shard_room_module, "hold", hold)
+    with pytest.raises(StorageError, match="disk is full"):
+        cache_of(tmp_path).read("s3://b/0.tar", [0], [4])
+
+
+def test_a_folder_that_can_only_be_read_gives_what_it_has(tmp_path, store, monkeypatch):
+    cache = cache_of(tmp_path)
+    cache.read("s3://b/1.tar", [0], [1])
+    opened = os.open
+
+    def read_only(path, flags, *mode, **options):
+        if Path(path).parent == tmp_path / "shards" and flags & (os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return opened(path, flags, *mode, **options)
+
+    def utime(descriptor):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "open", read_only)
+    monkeypatch.setattr(os, "utime", utime)
+    assert cache.read("s3://b/1.tar", [3], [4]) == [content(1, 1001)[3:7]]
+    with pytest.raises(ConfigError, match="Read-only file system"):
+        cache.read("s3://b/2.tar", [3], [4])
+
+
+def test_a_folder_that_is_cleaned_up_during_a_fill_is_no_missing_sample(tmp_path, store):
+    cache = cache_of(tmp_path)
+    stream = store.stream
+
+    def cleaned_up(uri, start=0, block_bytes=4 << 20):
+        for block in stream(uri, start, block_bytes):
+            shutil.rmtree(tmp_path / "shards")
+            yield block
+
+    store.stream = cleaned_up
+    with pytest.raises(StorageError, match=r"removed there while s3://b/0.tar"):
+        cache.read("s3://b/0.tar", [0], [4])
+    store.stream = stream
+    assert cache.read("s3://b/0.tar", [0], [4]) == [content(0, 1000)[:4]]
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path, store):

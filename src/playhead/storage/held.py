@@ -88,7 +88,7 @@ def hold(path: Path, *, shared: bool = False, create: bool = False) -> Held | No
     path
         The file.
     shared
-        Whether others may hold it in the same way.
+        Whether others may hold it in the same way; then it can only be read.
     create
         Whether to make it if it does not exist.
 
@@ -104,7 +104,7 @@ def hold(path: Path, *, shared: bool = False, create: bool = False) -> Held | No
     OSError
         If it cannot be opened.
     """
-    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    flags = (os.O_RDONLY if shared else os.O_RDWR) | os.O_CLOEXEC | (os.O_CREAT if create else 0)
     with _guard:
         try:
             descriptor = os.open(path, flags, 0o644)

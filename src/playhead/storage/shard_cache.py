@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -186,14 +186,33 @@ class ShardCache:
             held.close()
             self.room.remove(shard.key)
             return None
-        # The copies that were used last are the last to go.
-        os.utime(held.descriptor)
+        # The copies that were used last are the last to go; those of others may be read only.
+        with suppress(OSError):
+            os.utime(held.descriptor)
         return held
 
     def _fetched(
         self, shard: Shard, *, displace: bool, stopped: Callable[[], bool] | None = None
     ) -> Held | NoPart:
-        """Fetch a shard, and hold its copy."""
+        """Fetch a shard, and hold its copy; what its folder does not allow is named."""
+        try:
+            return self._kept(shard, displace=displace, stopped=stopped)
+        except OSError as error:
+            if isinstance(error, PlayheadError):
+                raise
+            if error.errno in _FULL:
+                raise self._disk_full(shard, error) from None
+            if isinstance(error, FileNotFoundError) and self._is_inside(error.filename):
+                raise StorageError(
+                    f"something was removed there while {shard.uri} was fetched",
+                    where=str(error.filename),
+                    fix="Set cache_dir to a folder that nobody cleans up",
+                ) from None
+            raise
+
+    def _kept(
+        self, shard: Shard, *, displace: bool, stopped: Callable[[], bool] | None
+    ) -> Held | NoPart:
         resumable = not must_be_whole(shard.uri)
         guess = shard.size or self._step
         part = self.room.reserve(shard.key, guess, resumable=resumable, displace=displace)
@@ -210,10 +229,6 @@ class ShardCache:
             keep = found is NoPart.BUSY and resumable
         except StorageError:
             keep = resumable
-            raise
-        except OSError as error:
-            if error.errno in _FULL and not isinstance(error, PlayheadError):
-                raise self._disk_full(shard, error) from None
             raise
         finally:
             if part.held.is_exclusive:
@@ -265,9 +280,16 @@ class ShardCache:
         (now,) = access.stats([shard.uri])
         return (now.size, now.version) != (shard.size, shard.version)
 
+    def _is_inside(self, path: object) -> bool:
+        return isinstance(path, str) and Path(path).parent == self.room.folder
+
     def _disk_full(self, shard: Shard, error: OSError) -> StorageError:
+        used = 0
+        # Even the lock needs room on the disk, the first time.
+        with suppress(OSError):
+            used = self.room.used()
         return StorageError(
-            f"the disk is full ({error.strerror}): its shards have {self.room.used():,} bytes of"
+            f"the disk is full ({error.strerror}): its shards have {used:,} bytes of"
             f" {self.room.limit_bytes:,} that they may have, without {shard.uri}",
             where=str(self.room.folder),
             fix="Set cache_bytes to what the disk has room for, or cache_dir to another disk",

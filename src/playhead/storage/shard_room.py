@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -31,6 +32,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # A fill that was given up is worth taking up again for a while.
 _ABANDONED_SECONDS = 600.0
 _POLL_SECONDS = 0.005
+_NO_FOLDER = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class NoPart(Enum):
@@ -271,7 +273,9 @@ class Room:
                         fix="Look for a process that was stopped, and end it",
                     )
                 time.sleep(_POLL_SECONDS)
-        except (NotADirectoryError, FileExistsError, PermissionError) as error:
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                raise
             raise ConfigError(
                 f"shards cannot be kept there: {error.strerror}",
                 where=str(self.folder),
