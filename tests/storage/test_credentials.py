@@ -75,6 +75,13 @@ def test_a_machine_is_not_asked_for_another_endpoint(asked, monkeypatch):
     }
 
 
+@pytest.mark.parametrize("endpoint", ["localhost:9000", "http://", "minio", "https:///bucket"])
+def test_an_endpoint_that_is_no_address_is_named(monkeypatch, endpoint):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(ConfigError, match=r"no http\(s\)://host:port .AWS_ENDPOINT_URL"):
+        s3_options()
+
+
 def test_the_files_of_the_aws_tools_are_read(monkeypatch, tmp_path):
     folder = tmp_path / ".aws"
     folder.mkdir()

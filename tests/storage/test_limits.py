@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from playhead.errors import ConfigError
@@ -29,4 +31,12 @@ def test_a_variable_changes_one_limit(monkeypatch):
 def test_what_is_no_positive_number_is_refused(monkeypatch, text):
     monkeypatch.setenv("PLAYHEAD_STORAGE_CONCURRENCY", text)
     with pytest.raises(ConfigError, match="PLAYHEAD_STORAGE_CONCURRENCY"):
+        limits()
+
+
+@pytest.mark.parametrize("field", fields(Limits))
+def test_what_no_clock_can_count_to_is_refused(monkeypatch, field):
+    name = f"PLAYHEAD_STORAGE_{field.name.upper()}"
+    monkeypatch.setenv(name, "3000000")
+    with pytest.raises(ConfigError, match=name):
         limits()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import urllib.request
 from functools import lru_cache
 from pathlib import Path
@@ -34,12 +35,18 @@ def s3_options() -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        If ``AWS_PROFILE`` is in no file of the AWS tools.
+        If ``AWS_PROFILE`` is in no file of the AWS tools, or the endpoint is no address.
     """
     given = os.environ
     profile = {} if given.get("AWS_ACCESS_KEY_ID") else _profile()
     endpoint = given.get("AWS_ENDPOINT_URL_S3") or given.get("AWS_ENDPOINT_URL")
     endpoint = (endpoint or profile.get("endpoint_url") or "").rstrip("/")
+    if endpoint and not re.match(r"https?://[^/\s]", endpoint):
+        raise ConfigError(
+            f"the endpoint of S3 is {endpoint!r}, which is no http(s)://host:port",
+            where="AWS_ENDPOINT_URL, or endpoint_url of the profile",
+            fix="Write it with http:// or https://",
+        )
     region = given.get("AWS_REGION") or given.get("AWS_DEFAULT_REGION") or profile.get("region")
     options: dict[str, Any] = {"region": region or "us-east-1"}
     # Whoever writes http:// into an endpoint wants it.

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from playhead.errors import ConfigError
 
 __all__ = ["Limits", "limits"]
+
+
+# Seconds of eleven days: what waits for a file or a lock counts milliseconds in 32 bits.
+_MOST: Final = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +37,7 @@ def limits() -> Limits:
     Raises
     ------
     ConfigError
-        If a variable is not a positive number.
+        If a variable is not a positive number, or one that no clock can count to.
 
     Examples
     --------
@@ -52,9 +56,9 @@ def limits() -> Limits:
             value = type(default)(text)
         except ValueError:
             value = 0
-        if not 0 < value < float("inf"):
+        if not 0 < value <= _MOST:
             raise ConfigError(
-                f"{name} is {text!r}, which is not a positive number",
+                f"{name} is {text!r}, which is not a positive number up to {_MOST:,}",
                 fix=f"Give a number, or leave it out for {default}",
             )
         given[field.name] = value

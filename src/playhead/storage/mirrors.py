@@ -97,7 +97,7 @@ class Mirrored:
     def _near(self, uri: str) -> str | None:
         name = uri.partition("://")[2]
         # What leads out of the folders is no copy.
-        if ".." in name.split("/"):
+        if name.startswith("/") or ".." in name.split("/"):
             return None
         return next((str(root / name) for root in self._roots if (root / name).is_file()), None)
 
