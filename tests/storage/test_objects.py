@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,7 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.errors import DataError, NotSupportedError, SourceNotFoundError, StorageError
+from playhead.errors import (
+    ConfigError,
+    DataError,
+    NotSupportedError,
+    SourceNotFoundError,
+    StorageError,
+)
 from playhead.storage import access
 from playhead.storage.base import ByteRange, NoRangesError
 from playhead.storage.objects import ObjectStores
@@ -222,10 +229,19 @@ def test_wrong_credentials_are_refused_at_once(seaweed, monkeypatch):
         assert proxy.seen().requests == 1
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket//x", "s3://bucket/a/../x", "s3:///x", "http:///a"])
+@pytest.mark.parametrize("uri", ["s3://a bucket/x", "http://a host/x"])
+def test_a_name_that_no_request_can_have_is_refused(uri, monkeypatch):
+    servers.use(monkeypatch, {})
+    with pytest.raises(ConfigError, match=uri[:9]):
+        access.read_files([uri])
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://bucket//x", "s3://bucket/a/../x", "s3:///x", "http:///a", "http://[::1/a"]
+)
 def test_a_uri_that_names_no_object_is_refused(uri, monkeypatch):
     servers.use(monkeypatch, {})
-    with pytest.raises(NotSupportedError, match="names no object"):
+    with pytest.raises(NotSupportedError, match=re.escape(uri)):
         access.read_files([uri])
 
 
@@ -321,6 +337,9 @@ def test_a_mirror_on_a_disk_comes_first(s3, monkeypatch, tmp_path):
     assert list(access.stream(uris[1], 2)) == [b"ar by"]
     access.write(uris[1], b"new")
     assert Path(near).read_bytes() == b"near by"
+    # What names no bucket is nowhere, not anywhere on the disk.
+    with pytest.raises(NotSupportedError):
+        access.read_files([f"s3://{near}"])
 
 
 def test_signed_urls_do_not_pile_up(web, monkeypatch):

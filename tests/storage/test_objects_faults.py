@@ -12,7 +12,7 @@ import pytest
 
 from playhead.errors import DataError, SourceNotFoundError, StorageError
 from playhead.storage import access
-from playhead.storage.base import ByteRange
+from playhead.storage.base import ByteRange, Stat
 from support import servers
 from support.fault_proxy import FaultProxy, Faults
 
@@ -30,6 +30,7 @@ PASSING = (*PASSING, "503", "silence", "stall")
 def web(tmp_path_factory):
     root = tmp_path_factory.mktemp("www")
     (root / "a.bin").write_bytes(DATA)
+    (root / "empty.bin").write_bytes(b"")
     with (
         servers.caddy(root, logs=tmp_path_factory.mktemp("logs")) as server,
         FaultProxy(server.port) as proxy,
@@ -90,6 +91,23 @@ def test_a_refusal_is_not_tried_again(proxy, kind, error):
     with pytest.raises(error):
         access.read_ranges(f"{proxy.url}/a.bin", [0], [10])
     assert proxy.seen().requests == 1
+
+
+def test_who_may_only_get_objects_looks_at_them_all_the_same(web, proxy):
+    uris = [f"{proxy.url}/{name}" for name in ("a.bin", "empty.bin")]
+    # The server says the same of an object whichever way it is asked.
+    direct, _ = access.stats([f"{web[0].url}/{name}" for name in ("a.bin", "empty.bin")])
+    proxy.set(Faults(share=1, kinds=("403",), only="^HEAD "))
+    assert access.stats(uris) == [direct, Stat(0, access.stats(uris)[1].version)]
+    with pytest.raises(DataError, match="ends early"):
+        access.read_ranges(uris[0], [len(DATA) - 1], [2])
+    assert list(access.stream(uris[1])) == []
+    proxy.set(Faults(share=1, kinds=("no_range",)))
+    access._store.cache_clear()
+    assert not access.has_ranges(uris[0])
+    proxy.set(Faults(share=1, kinds=("403",)))
+    with pytest.raises(StorageError, match="denied"):
+        access.stats(uris)
 
 
 def test_a_server_that_ignores_a_range_once_is_asked_again(proxy):

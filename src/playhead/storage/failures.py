@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from playhead.errors import (
+    ConfigError,
     NotSupportedError,
     PlayheadError,
     SourceNotFoundError,
     StorageError,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = [
     "ShortAnswerError",
     "ignores_ranges",
     "is_behind_end",
     "is_passing",
+    "refuses_head",
     "said",
     "verdict",
+    "without_panic",
 ]
+
+Result = TypeVar("Result")
 
 _STATUS: Final = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
@@ -47,6 +55,12 @@ def ignores_ranges(error: Exception) -> bool:
 def is_behind_end(error: Exception) -> bool:
     """Whether bytes were asked for that lie behind the end of an object."""
     return "status code: 416" in str(error)
+
+
+def refuses_head(error: Exception) -> bool:
+    """Whether it is the kind of a request that is refused: one for all but the bytes."""
+    status = _STATUS.search(str(error))
+    return status is not None and status[1] in ("403", "405", "501")
 
 
 def is_passing(error: Exception) -> bool:
@@ -127,6 +141,33 @@ def verdict(error: Exception, where: str) -> PlayheadError | None:
     if "redirect" in text.lower() or "status code: 301" in text:
         fix = "Name the region of the bucket in AWS_REGION"
     return StorageError(f"the request was refused: {said(error)}", where=where, fix=fix)
+
+
+def without_panic(act: Callable[[], Result], where: str) -> Result:
+    """Make a request; what the library takes for impossible is an error like others.
+
+    Parameters
+    ----------
+    act
+        Makes it.
+    where
+        What is asked for.
+
+    Raises
+    ------
+    ConfigError
+        If the library panics, which is no `Exception` by itself.
+    """
+    try:
+        return act()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ConfigError(
+            f"the request cannot be made: {error}",
+            where=where,
+            fix="Correct the URI, or the variables that say how to reach the server",
+        ) from None
 
 
 _FINAL: Final = frozenset(

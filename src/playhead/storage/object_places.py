@@ -60,7 +60,12 @@ def place_of(uri: str) -> ObjectPlace:
     name, _, rest = uri.partition("://")
     name = name.lower()
     if name in ("http", "https"):
-        parts = urlsplit(uri)
+        try:
+            parts = urlsplit(uri)
+        except ValueError as error:
+            raise NotSupportedError(
+                f"the URL cannot be understood: {error}", where=uri, fix="Correct it"
+            ) from None
         query = f"?{parts.query}" if parts.query else ""
         store, path = f"{name}://{parts.netloc}{query}", unquote(parts.path).lstrip("/")
         host = parts.netloc

@@ -16,8 +16,10 @@ from playhead.storage.failures import (
     ShortAnswerError,
     ignores_ranges,
     is_behind_end,
+    refuses_head,
     said,
     verdict,
+    without_panic,
 )
 from playhead.storage.limits import limits
 from playhead.storage.listing import found_by_listing, pages
@@ -116,7 +118,7 @@ class ObjectStores:
         StorageError
             If one cannot be read.
         """
-        calls = [lambda _, place=place: self._whole(place) for place in map(place_of, uris)]
+        calls = _calls([partial(self._whole, place_of(uri)) for uri in uris], uris)
         return self._requests.found(calls, uris, Call(limits().deadline_seconds))
 
     def has_ranges(self, uri: str) -> bool:
@@ -182,12 +184,13 @@ class ObjectStores:
         """
         place = place_of(uri)
         store = self._store(place, streams=True)
-        self._one(uri, lambda: self._library.put(store, place.path, data))
+        # Web servers take a file in one piece only.
+        parts = False if place.scheme.startswith("http") else None
+        self._one(uri, lambda: self._library.put(store, place.path, data, use_multipart=parts))
 
     def _all(self, acts: Sequence[Callable[[], Result]], uris: Sequence[str]) -> list[Result]:
         """Make requests side by side, each again where that may help."""
-        calls = [lambda _, act=act: act() for act in acts]
-        return self._requests.all(calls, uris, Call(limits().deadline_seconds))
+        return self._requests.all(_calls(acts, uris), uris, Call(limits().deadline_seconds))
 
     def _one(self, uri: str, act: Callable[[], Result]) -> Result:
         return self._all([act], [uri])[0]
@@ -204,7 +207,21 @@ class ObjectStores:
             return store
 
     def _head(self, place: ObjectPlace) -> Any:
-        return self._library.head(self._store(place), place.path)
+        store = self._store(place)
+        try:
+            return self._library.head(store, place.path)
+        except Exception as error:
+            # A signed URL is good for one kind of request, and some servers know but one.
+            if not (place.scheme.startswith("http") and refuses_head(error)):
+                raise
+        try:
+            return self._library.get(store, place.path, options={"range": (0, 1)}).meta
+        except Exception as error:
+            if is_behind_end(error):
+                return {"size": 0, "e_tag": None, "last_modified": None}
+            if not ignores_ranges(error):
+                raise
+            return self._library.get(store, place.path).meta
 
     def _listed(self, uris: Sequence[str]) -> dict[str, Any]:
         """What listings say of objects, where that is less work than asking for each."""
@@ -305,6 +322,15 @@ class ObjectStores:
             return False
         self._ranges[key] = True
         return True
+
+
+def _calls(
+    acts: Sequence[Callable[[], Result]], uris: Sequence[str]
+) -> list[Callable[[Call], Result]]:
+    return [
+        lambda _, act=act, uri=uri: without_panic(act, uri)
+        for act, uri in zip(acts, uris, strict=True)
+    ]
 
 
 def _no_ranges(uri: str) -> NoRangesError:
