@@ -61,7 +61,7 @@ def test_one_pack_holds_a_whole_blend_and_a_config_can_name_it(tmp_path: Path, b
     summary = json.loads(done.stdout)
     assert [one["rows"] for one in summary["inputs"]] == [6, 4]
     assert summary["bytes"] == path.stat().st_size
-    assert open_pack(path).keys == ["tarred", "plain"]
+    assert [leaf.key for leaf in open_pack(path).leaves] == ["tarred", "plain"]
 
     named = write_config(
         tmp_path / "named.yaml",

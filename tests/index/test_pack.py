@@ -15,6 +15,7 @@ from playhead.index.pack import LeafPack, open_pack
 from playhead.index.pack_table import SHARDS_KEY
 from support.corpus import tarred_corpus, write_jsonl
 from support.leaves import make_leaf, open_one
+from support.shar import shar_leaf, simple_cuts, write_shar
 
 FIX = "playhead index --force"
 
@@ -93,7 +94,7 @@ def test_more_rows_than_there_are_have_no_fingerprint(pack: LeafPack):
 def test_an_unknown_leaf_is_named(pack: LeafPack):
     with pytest.raises(IndexFileError, match=f"does not hold leaf other but leaf .*{FIX}"):
         open_pack(pack.path).leaf("other")
-    assert open_pack(pack.path).keys == ["leaf"]
+    assert [leaf.key for leaf in open_pack(pack.path).leaves] == ["leaf"]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,32 @@ def test_flipped_bytes_are_an_error_or_leave_the_tables_whole(pack: LeafPack):
         else:
             assert [leaf.num_rows for leaf in opened.leaves] == [5]
     assert refused > 0
+
+
+def columns_of(leaf: LeafPack) -> list[list]:
+    """All numbers of a leaf, its parts included."""
+    parts = leaf.parts(np.arange(leaf.num_rows))
+    return [column.tolist() for column in (*leaf.columns().values(), *parts)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "with parts"])
+def test_numbers_are_what_was_written_or_an_error_whatever_byte_is_flipped(tmp_path, pack, kind):
+    if kind == "with parts":
+        write_shar(tmp_path / "shar", simple_cuts(tmp_path, ["a", "b", "c"]))
+        pack = open_one(shar_leaf(tmp_path / "shar"), tmp_path / "packs")
+    numbers = columns_of(pack)
+    data = Path(pack.path).read_bytes()
+    refused = 0
+    for at in range(0, len(data), 19):
+        flipped = bytes([data[at] ^ 1 << at % 8])
+        path = damaged(pack, lambda data, at=at, new=flipped: data[:at] + new + data[at + 1 :])
+        try:
+            found = columns_of(open_pack(path).leaf(pack.key))
+        except IndexFileError:
+            refused += 1
+        else:
+            assert found == numbers
+    assert refused > len(data) / 19 / 4
 
 
 def test_a_damaged_table_of_files_is_an_error_too(pack: LeafPack):

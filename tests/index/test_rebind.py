@@ -81,7 +81,7 @@ def test_inputs_that_changed_places_are_matched_by_name(tmp_path: Path, entries)
     old = pack_of(named, tmp_path / "a.idxpack")
     now = moved(named, tmp_path / "old", tmp_path / "new")
     new = rebound(now[::-1], old, tmp_path / "b.idxpack")
-    assert new.keys == ["one", "two"]
+    assert [leaf.key for leaf in new.leaves] == ["one", "two"]
     assert new.leaf("two").shards.uris == [now[1]["manifest_filepath"]]
 
 
@@ -109,12 +109,12 @@ def test_inputs_of_every_type_can_be_moved(tmp_path: Path, form):
 
 def test_rows_that_are_left_out_stay_left_out(tmp_path: Path, entries):
     old = pack_of(entries, tmp_path / "a.idxpack")
-    leaf = old.leaf(old.keys[1])
+    leaf = old.leaf(old.leaves[1].key)
     place = (leaf.shards.uris[0], int(leaf.row_offset[1]), int(leaf.row_crc[1]))
     add_exclusions(old.path, [Exclusion(leaf.entry.source, *place, "noise", 5)])
     now = moved(entries, tmp_path / "old", tmp_path / "new")
     new = rebound(now, old, tmp_path / "b.idxpack")
-    found = find_exclusions(new.leaf(new.keys[1]))
+    found = find_exclusions(new.leaf(new.leaves[1].key))
     assert found is not None
     assert (found.rows.tolist(), found.at.tolist()) == ([1], [5])
 

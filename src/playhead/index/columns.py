@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -100,6 +101,8 @@ class ColumnSpool:
         The file of each column, and where `embed` is true of `row` (the rows' bytes, end to end)
         and `row_end` (0, then where each row ends there); with parts also of `part_end` (0, then
         how many parts the rows up to each have) and of `part_field` and so on, part after part.
+    checksums
+        The CRC-32 of each file so far, but for `row`, whose rows have one each.
     """
 
     def __init__(self, folder: Path, *, embed: bool, with_parts: bool) -> None:
@@ -111,10 +114,11 @@ class ColumnSpool:
             name: tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
             for name in names
         }
+        self.checksums: dict[str, int] = {name: 0 for name in names if name != "row"}
         self._ends: dict[str, int] = {"row_end": 0, "part_end": 0}
         for name in self._ends:
             if name in self.files:
-                self.files[name].write(bytes(_END.itemsize))
+                self._write(name, bytes(_END.itemsize))
 
     def append(
         self,
@@ -124,7 +128,7 @@ class ColumnSpool:
     ) -> None:
         """Add rows; `data` has the bytes of each, where those are embedded."""
         for name, dtype in COLUMNS.items():
-            self.files[name].write(np.ascontiguousarray(block[name], dtype).data)
+            self._write(name, np.ascontiguousarray(block[name], dtype).data)
         num_rows = len(block["shard"])
         self.num_rows += num_rows
         if "row" in self.files:
@@ -137,11 +141,15 @@ class ColumnSpool:
             )
             for name, dtype in PART_COLUMNS.items() if parts is not None else ():
                 column = np.ascontiguousarray(getattr(parts, name), dtype)
-                self.files[f"part_{name}"].write(column.data)
+                self._write(f"part_{name}", column.data)
+
+    def _write(self, name: str, data: Any) -> None:
+        self.files[name].write(data)
+        self.checksums[name] = crc32(data, self.checksums[name])
 
     def _append_ends(self, name: str, counts: NDArray[np.int64]) -> None:
         ends = np.cumsum(counts, dtype=_END) + self._ends[name]
-        self.files[name].write(ends.data)
+        self._write(name, ends.data)
         self._ends[name] = int(ends[-1]) if len(ends) else self._ends[name]
 
     def read(self, name: str, start: int, stop: int) -> NDArray:

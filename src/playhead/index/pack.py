@@ -16,6 +16,7 @@ from playhead.index.columns import COLUMNS, DIGEST_ROWS, prefix_fingerprint
 from playhead.index.pack_columns import PackColumns
 from playhead.index.pack_damage import REBUILD, FileTable, PackVersionError, named_damage
 from playhead.index.pack_groups import Groups, groups_of
+from playhead.index.pack_kind import ARROW_MAGIC, NEMO_MAGIC, first_bytes
 from playhead.index.pack_table import (
     DIGESTS_KEY,
     LEAVES_KEY,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["LeafPack", "Pack", "PackRef", "PackVersionError", "ShardTable", "open_pack"]
 
 _DIGEST_BYTES = 16
-_ARROW_MAGIC = b"ARROW1"
-_FOREIGN_MAGIC = b"IDXPACK2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +241,7 @@ class Pack:
         self.path = path
         self.leaves = decode_leaves(metadata[LEAVES_KEY])
         self._files = FileTable(path, metadata, self.leaves)
-        self._columns = PackColumns(batch, self.leaves, self._files)
+        self._columns = PackColumns(batch, metadata, self.leaves, self._files)
         blob = metadata[DIGESTS_KEY]
         self._digests = [blob[i : i + _DIGEST_BYTES] for i in range(0, len(blob), _DIGEST_BYTES)]
         self._first_digest: list[int] = []
@@ -256,11 +255,6 @@ class Pack:
             raise ValueError(message)
         self._by_source = {leaf.source: index for index, leaf in enumerate(self.leaves)}
         self._by_key = {leaf.key: index for index, leaf in enumerate(self.leaves)}
-
-    @property
-    def keys(self) -> list[str]:
-        """Keys of the leaves that it was built for, in the order of the file."""
-        return [leaf.key for leaf in self.leaves]
 
     @property
     def shards(self) -> ShardTable:
@@ -299,7 +293,8 @@ class Pack:
         """
         leaf = self.find(key, source)
         if leaf is None:
-            shown = ", ".join(self.keys[:5]) + (", …" if len(self.leaves) > 5 else "")
+            keys = [leaf.key for leaf in self.leaves[:5]]
+            shown = ", ".join(keys) + (", …" if len(self.leaves) > 5 else "")
             raise IndexFileError(
                 f"the pack does not hold leaf {key} but {shown}", where=self.path, fix=REBUILD
             )
@@ -317,8 +312,15 @@ class Pack:
             return self._columns.column(name)
 
     def unchecked(self, name: str) -> NDArray[Any]:
-        """Return a column as it lies in the file, for what only compares it."""
-        return self._columns.unchecked(name)
+        """Return a column as it lies in the file, for what only compares it.
+
+        Raises
+        ------
+        IndexFileError
+            If it cannot be taken for one.
+        """
+        with named_damage(self.path):
+            return self._columns.unchecked(name)
 
     def parts(self, rows: NDArray[np.int64]) -> Parts:
         """Return the parts of rows, row after row.
@@ -372,15 +374,12 @@ def open_pack(path: str | Path) -> Pack:
 
 
 def _map(path: str) -> Pack:
-    if not Path(path).is_file():
-        raise IndexFileError("this is not a file", where=path, fix=REBUILD)
-    with Path(path).open("rb") as file:
-        magic = file.read(8)
-    if magic == _FOREIGN_MAGIC:
+    magic = first_bytes(path)
+    if magic.startswith(NEMO_MAGIC):
         raise IndexFileError(
             "this is a pack that NeMo or Lhotse made", where=path, fix="Use `playhead pack`"
         )
-    if not magic.startswith(_ARROW_MAGIC):
+    if not magic.startswith(ARROW_MAGIC):
         raise IndexFileError("this is not a pack", where=path, fix=REBUILD)
     with named_damage(path):
         reader = pa.ipc.open_file(pa.memory_map(path))

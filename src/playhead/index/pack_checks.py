@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 
     from playhead.index.pack_table import LeafEntry
 
-__all__ = ["Files", "check_audio", "check_column", "check_files", "check_layout", "check_parts"]
+__all__ = [
+    "Files",
+    "check_audio",
+    "check_column",
+    "check_files",
+    "check_layout",
+    "check_parts",
+    "check_sum",
+]
 
 _NOT_NEGATIVE = (
     *("num_samples", "rate", "channels", "row_offset", "row_size"),
@@ -95,6 +104,28 @@ def check_column(name: str, column: NDArray[Any], leaves: Sequence[LeafEntry]) -
         _check(name, column, 0, _LONGEST_US + 1)
     elif name in _NOT_NEGATIVE:
         _check(name, column, 0, None)
+
+
+def check_sum(name: str, column: NDArray[Any], checksums: Mapping[str, int]) -> None:
+    """Check that a column is as it was written.
+
+    Parameters
+    ----------
+    name
+        The column.
+    column
+        Its numbers, end to end.
+    checksums
+        What is known of the columns: their CRC-32.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if len(column) and checksums.get(name, checksum := crc32(column.data)) != checksum:
+        message = f"column {name} has another checksum"
+        raise ValueError(message)
 
 
 def check_audio(

@@ -5,11 +5,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from playhead.index.pack_checks import Files, check_audio, check_column, check_layout, check_parts
-from playhead.index.pack_parts import PartTable
+from playhead.index.pack_checks import (
+    Files,
+    check_audio,
+    check_column,
+    check_layout,
+    check_parts,
+    check_sum,
+)
+from playhead.index.pack_parts import PartTable, part_arrays
+from playhead.index.pack_table import COLUMNS_CHECK_KEY, decode_checksums
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -32,6 +40,8 @@ class PackColumns:
     ----------
     batch
         The pack's only record batch.
+    metadata
+        What the pack says of itself.
     leaves
         Whose rows they are.
     files
@@ -46,6 +56,7 @@ class PackColumns:
     def __init__(
         self,
         batch: pa.RecordBatch,
+        metadata: Mapping[bytes, bytes],
         leaves: Sequence[LeafEntry],
         files: FileTable,
     ) -> None:
@@ -53,6 +64,7 @@ class PackColumns:
         self._batch = batch
         self._leaves = leaves
         self._files = files
+        self._checksums = decode_checksums(metadata.get(COLUMNS_CHECK_KEY))
         self._checked: dict[str, NDArray[Any]] = {}
 
     def unchecked(self, name: str) -> NDArray[Any]:
@@ -72,9 +84,7 @@ class PackColumns:
             if name in _AUDIO:
                 self._check_audio()
             else:
-                column = self.unchecked(name)
-                check_column(name, column, self._leaves)
-                self._checked[name] = column
+                self._checked[name] = self._taken(name)
             found = self._checked[name]
         return found
 
@@ -87,7 +97,7 @@ class PackColumns:
         ArrowException
             If they are damaged.
         """
-        if "row" not in self._batch.schema.names:
+        if not self._has("row", "row_end"):
             return None
         column = self._batch.column("row")
         # Arrow trusts where variable-length values end, also beyond the end of the file.
@@ -103,16 +113,30 @@ class PackColumns:
         ValueError, ArrowException
             If it is damaged.
         """
-        if "parts" not in self._batch.schema.names:
+        if not self._has("parts", "part_end"):
             return PartTable(None)
         column = self._batch.column("parts")
         check_parts(column, self._leaves, self._where(), self.column("duration_us"))
+        for name, values in part_arrays(column).items():
+            check_sum(f"part_{name}", values, self._checksums)
         return PartTable(column)
 
+    def _has(self, name: str, summed: str) -> bool:
+        """Whether there is a column that not every pack has."""
+        has = name in self._batch.schema.names
+        if not has and summed in self._checksums:
+            message = f"column {name} is missing"
+            raise ValueError(message)
+        return has
+
+    def _taken(self, name: str) -> NDArray[Any]:
+        column = self.unchecked(name)
+        check_sum(name, column, self._checksums)
+        check_column(name, column, self._leaves)
+        return column
+
     def _check_audio(self) -> None:
-        columns = {name: self.unchecked(name) for name in _AUDIO}
-        for name, column in columns.items():
-            check_column(name, column, self._leaves)
+        columns = {name: self._taken(name) for name in _AUDIO}
         check_audio({**columns, "tar": self.column("tar")}, self._leaves, self._where())
         self._checked.update(columns)
 

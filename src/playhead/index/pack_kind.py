@@ -10,13 +10,31 @@ import pyarrow as pa
 
 from playhead.index.pack_table import VERSION_KEY
 
-__all__ = ["PACK_SUFFIX", "kind_of_pack"]
+__all__ = ["ARROW_MAGIC", "NEMO_MAGIC", "PACK_SUFFIX", "first_bytes", "kind_of_pack"]
 
 PACK_SUFFIX: Final = ".idxpack"
 """What the names of packs end with."""
 
-_ARROW_MAGIC = b"ARROW1"
-_NEMO_MAGIC = b"IDXPACK"
+ARROW_MAGIC: Final = b"ARROW1"
+"""What packs of Playhead begin with, as all files of Arrow."""
+
+NEMO_MAGIC: Final = b"IDXPACK"
+"""What packs of NeMo begin with."""
+
+
+def first_bytes(path: str | Path) -> bytes:
+    """Read the first bytes of a pack; none of what is no file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    # A pipe that nobody writes to would be waited for, maybe for ever.
+    if not S_ISREG(Path(path).stat().st_mode):
+        return b""
+    with Path(path).open("rb") as file:
+        return file.read(8)
 
 
 def kind_of_pack(path: str | Path) -> Literal["playhead", "nemo", "other"]:
@@ -29,14 +47,10 @@ def kind_of_pack(path: str | Path) -> Literal["playhead", "nemo", "other"]:
     OSError
         If the file cannot be read.
     """
-    # A pipe that nobody writes to would be waited for, maybe for ever.
-    if not S_ISREG(Path(path).stat().st_mode):
-        return "other"
-    with Path(path).open("rb") as file:
-        magic = file.read(8)
-    if magic.startswith(_NEMO_MAGIC):
+    magic = first_bytes(path)
+    if magic.startswith(NEMO_MAGIC):
         return "nemo"
-    if not magic.startswith(_ARROW_MAGIC):
+    if not magic.startswith(ARROW_MAGIC):
         return "other"
     try:
         with pa.memory_map(str(path)) as mapped:

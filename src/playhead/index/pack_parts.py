@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["PartTable"]
+__all__ = ["PartTable", "part_arrays"]
+
+
+def part_arrays(column: pa.LargeListArray) -> dict[str, NDArray[Any]]:
+    """Return all arrays of the column `parts`: where the parts of rows end, and of each part."""
+    values = column.values
+    arrays = {name: values.field(name).to_numpy() for name in PART_COLUMNS}
+    return {"end": column.offsets.to_numpy(), **arrays}
 
 
 class PartTable:

@@ -16,11 +16,12 @@ from playhead.blend.types import declared, has_turns
 from playhead.storage.compression import SUFFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
+    "COLUMNS_CHECK_KEY",
     "DIGESTS_KEY",
     "LEAVES_KEY",
     "PACK_VERSION",
@@ -30,8 +31,10 @@ __all__ = [
     "Change",
     "LeafEntry",
     "ShardTable",
+    "decode_checksums",
     "decode_leaves",
     "decode_shards",
+    "encode_checksums",
     "encode_leaves",
     "encode_shards",
 ]
@@ -45,6 +48,7 @@ LEAVES_KEY: Final = b"playhead.leaves"
 SHARDS_KEY: Final = b"playhead.shards"
 SHARDS_CHECK_KEY: Final = b"playhead.shards.crc32"
 DIGESTS_KEY: Final = b"playhead.digests"
+COLUMNS_CHECK_KEY: Final = b"playhead.columns.crc32"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +174,16 @@ class ShardTable:
             self.rows[start:end],
             self.dropped.slice(start, count),
         )
+
+
+def encode_checksums(checksums: Mapping[str, int]) -> bytes:
+    """Write the CRC-32 of each column as JSON."""
+    return msgspec.json.encode(checksums)
+
+
+def decode_checksums(data: bytes | None) -> dict[str, int]:
+    """Read the CRC-32 of each column; none where the pack has none."""
+    return {} if data is None else msgspec.json.decode(data, type=dict[str, int])
 
 
 def encode_leaves(leaves: Sequence[LeafEntry]) -> bytes:

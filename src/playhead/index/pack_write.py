@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from playhead.index.columns import COLUMNS, PART_COLUMNS, ColumnSpool
 from playhead.index.pack_table import (
+    COLUMNS_CHECK_KEY,
     DIGESTS_KEY,
     LEAVES_KEY,
     PACK_VERSION,
     VERSION_KEY,
     LeafEntry,
     ShardTable,
+    encode_checksums,
     encode_leaves,
     encode_shards,
 )
@@ -57,6 +59,7 @@ def write_pack(
         LEAVES_KEY: encode_leaves(leaves),
         **encode_shards(shards),
         DIGESTS_KEY: b"".join(digests),
+        COLUMNS_CHECK_KEY: encode_checksums(spool.checksums),
     }
     remove_stale(path.parent)
     with atomic_write(path) as file:
