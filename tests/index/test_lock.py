@@ -180,3 +180,12 @@ def test_a_folder_that_cannot_be_written_is_named(path: Path, monkeypatch):
         build_lock(path / "b", wait_seconds=0),
     ):
         pass
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_folder_that_takes_no_files_is_not_taken_for_a_lock_that_is_held():
+    with (
+        pytest.raises(BuildError, match=r"cannot be written.*/proc"),
+        build_lock(Path("/proc/a.idxpack"), wait_seconds=60),
+    ):
+        pass

@@ -164,14 +164,19 @@ def _acquire(lock: filelock.BaseFileLock, wait: _Wait) -> bool:
 
 def _try(lock: filelock.BaseFileLock) -> bool | None:
     """Take the kernel's lock: whether it is ours; None where the file system has no locks."""
+    path = Path(lock.lock_file)
     try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        return False
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            # A folder that is gone or takes no files looks like a lock that is held.
+            if not path.exists():
+                path.touch()
+            return False
     except NotImplementedError:
         return None
     except OSError as error:
-        raise _not_writable(Path(lock.lock_file).parent, error) from None
+        raise _not_writable(path.parent, error) from None
     return True
 
 
