@@ -85,15 +85,12 @@ def test_without_tolerance_it_is_an_error_with_sample_and_member(ais, tmp_path, 
 
 
 @BOTH
-def test_an_archive_that_exists_nowhere_leaves_a_hole_for_each_row(ais, tmp_path, access):
+def test_a_whole_archive_that_exists_nowhere_is_never_a_hole(ais, tmp_path, access):
     spec, batch, _ = nemo(ais, tmp_path, "archive", access, tmp_path, fault_tolerant=True)
     ais.forget("archive", "audio_1.tar")
-    made = Fetcher(spec, Sounds())(batch)
-    assert made.places == (1, 2, 3)
-    assert list(made.batch["sounds"]) == ["utt00000.wav", "utt00002.wav"]
-    made = Fetcher(spec, Sounds())(micro_batch([4, 5]))
-    assert made.empty
-    assert len(made.bad) == 2
+    for dataset in (Sounds(), SpeechToText()):
+        with pytest.raises(SourceNotFoundError, match=r"ais://archive/audio_1\.tar"):
+            Fetcher(spec, dataset)(batch)
 
 
 @BOTH

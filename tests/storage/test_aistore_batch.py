@@ -13,6 +13,7 @@ from playhead.errors import StorageError
 from playhead.storage.ais_batch_answer import BatchAnswer, answer_name
 from playhead.storage.ais_objects import Wanted
 from playhead.storage.aistore import AIStore
+from playhead.storage.base import ByteRange
 from support.ais_emulator import AisEmulator
 from support.ais_sdk_checks import a_tar
 from support.impatience import be_impatient
@@ -105,6 +106,16 @@ def test_ranges_in_a_batch_that_fails_are_made_up_for(ais, fault):
 def test_ranges_of_several_sizes_are_told_apart_in_any_order(ais):
     ais.fault(on="batch", what="disorder")
     check([Wanted(OBJECT, "", 3 * number, 1 + number) for number in range(20)])
+    assert ais.counts().get("get", 0) == 0
+
+
+def test_ranges_of_one_size_that_are_read_together_are_told_apart_in_any_order(ais):
+    big = random.Random(3).randbytes(1 << 20)
+    ais.put("batches", "big.bin", big)
+    ais.fault(on="batch", what="disorder")
+    spans = [ByteRange("ais://batches/big.bin", 100_000 * number, 500) for number in range(10)]
+    read = AIStore().read_together(spans)
+    assert read == [big[start : start + size] for _, start, size in spans]
     assert ais.counts().get("get", 0) == 0
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.storage.base import ByteRange
-from playhead.storage.near_ranges import near_together, taken_apart
+from playhead.storage.near_ranges import near_together, of_distinct_sizes, taken_apart
 
 DATA = {"a": bytes(range(200)), "b": bytes(reversed(range(200)))}
 ranges = st.lists(
@@ -20,6 +20,16 @@ ranges = st.lists(
 @given(ranges, st.integers(0, 30))
 def test_every_range_gets_its_bytes(asked, gap):
     blocks = near_together(asked, gap)
+    data = [DATA[uri][offset : offset + size] for (uri, offset, size), _ in blocks]
+    wanted = [DATA[uri][offset : offset + size] for uri, offset, size in asked]
+    assert taken_apart(blocks, data, asked) == wanted
+
+
+@given(ranges)
+def test_blocks_of_one_object_can_be_told_apart_by_their_sizes(asked):
+    blocks = of_distinct_sizes(near_together(asked, len(asked)))
+    sizes = [(uri, size) for (uri, _, size), _ in blocks]
+    assert len(set(sizes)) == len(sizes)
     data = [DATA[uri][offset : offset + size] for (uri, offset, size), _ in blocks]
     wanted = [DATA[uri][offset : offset + size] for uri, offset, size in asked]
     assert taken_apart(blocks, data, asked) == wanted

@@ -12,7 +12,7 @@ from playhead.fetch.access_mode import AccessMode
 from playhead.fetch.member_checks import REINDEX
 from playhead.formats import BadRowError, SourcePair, format_of
 from playhead.index.build_audios import AUDIO_FIELD
-from playhead.storage.access import store_of
+from playhead.storage.access import stats, store_of
 from playhead.storage.ais_objects import Wanted
 from playhead.storage.get_batch import served_by_aistore
 
@@ -210,6 +210,8 @@ class MembersByName:
 
         Raises
         ------
+        SourceNotFoundError
+            If an archive does not exist.
         StorageError
             If AIStore fails.
         StaleIndexError, ManifestError
@@ -235,6 +237,10 @@ class MembersByName:
         members = len(self._members)
         self.files.update(zip(files, found[members:], strict=True))
         timings.num_bytes += sum(map(len, filter(None, found[members:])))
+        missing = zip(self._members, found, strict=False)
+        # A member that is gone is one bad sample; where a whole archive is, that is no matter of
+        # samples.
+        stats(sorted({member.tar for member, content in missing if content is None}))
         for member, one, content in zip(self._members, wanted[:members], found, strict=False):
             if content is None:
                 self.missing.setdefault(member.row.at, one.where)

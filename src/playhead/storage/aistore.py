@@ -20,7 +20,7 @@ from playhead.storage.aistore_batch import Batches
 from playhead.storage.base import ByteRange, Stat
 from playhead.storage.calls import Call, Requests
 from playhead.storage.limits import limits
-from playhead.storage.near_ranges import near_together, taken_apart
+from playhead.storage.near_ranges import near_together, of_distinct_sizes, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +58,8 @@ class AIStore:
         SourceNotFoundError, DataError, StorageError
             As `Store.read`.
         """
-        blocks = near_together(ranges, _GAP)
+        # Answers bear the name of the object alone, whichever of its ranges they are.
+        blocks = of_distinct_sizes(near_together(ranges, _GAP))
         found: list[bytes] = []
         for (span, _), data in zip(
             blocks, self.batch([Wanted(one.uri, "", *one[1:]) for one, _ in blocks]), strict=True

@@ -9,7 +9,7 @@ from playhead.storage.base import ByteRange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Block", "near_together", "taken_apart"]
+__all__ = ["Block", "near_together", "of_distinct_sizes", "taken_apart"]
 
 
 class Block(NamedTuple):
@@ -46,6 +46,31 @@ def near_together(ranges: Sequence[ByteRange], gap: int) -> list[Block]:
                 continue
         blocks.append(Block(ByteRange(uri, offset, size), [place]))
     return blocks
+
+
+def of_distinct_sizes(blocks: Sequence[Block]) -> list[Block]:
+    """Widen blocks to the left until no two of an object have one size, which tells them apart.
+
+    Parameters
+    ----------
+    blocks
+        What `near_together` made, with more bytes between blocks than an object has blocks.
+
+    Examples
+    --------
+    >>> blocks = near_together([ByteRange("a", 0, 5), ByteRange("a", 90, 5)], gap=10)
+    >>> [block.span[1:] for block in of_distinct_sizes(blocks)]
+    [(0, 5), (89, 6)]
+    """
+    taken: set[tuple[str, int]] = set()
+    widened: list[Block] = []
+    for (uri, offset, size), places in blocks:
+        more = 0
+        while (uri, size + more) in taken and more < offset:
+            more += 1
+        taken.add((uri, size + more))
+        widened.append(Block(ByteRange(uri, offset - more, size + more), places))
+    return widened
 
 
 def taken_apart(
