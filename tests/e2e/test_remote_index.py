@@ -143,6 +143,10 @@ def test_indexes_may_lie_on_s3(seaweed: S3Server, data, entries, local, tmp_path
     seaweed.put_folder("beside", data)
     config = config_of(entries[:1], "s3://beside", tmp_path / "blend.yaml")
     environment = seaweed.environment()
+    code, _, said = index(config, "s3://indexes/root", environment)
+    assert code == 1
+    assert "the bucket does not exist" in said.lower()
+    seaweed.put("indexes", "root/other", b"")
     code, summary, said = index(config, "s3://indexes/root", environment)
     assert (code, summary["built"]) == (0, 4), said
     assert "no packs are built" in said.lower()

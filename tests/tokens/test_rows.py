@@ -9,6 +9,7 @@ import os
 import pytest
 
 from playhead.errors import DataError, SourceNotFoundError, StaleIndexError
+from playhead.storage import local
 from playhead.tokens import rows as rows_module
 from playhead.tokens.rows import examples, place_of, read_rows
 from support.leaves import make_leaf, read_bytes
@@ -87,7 +88,7 @@ def test_files_that_are_shorter_or_gone_are_named(tmp_path):
     with pytest.raises(DataError, match=r"ends early.*m\.json"):
         whole(leaf, pack)
     path.unlink()
-    rows_module.local._descriptors.forget(str(path))
+    local._descriptors.forget(str(path))
     with pytest.raises(SourceNotFoundError, match=r"m\.json"):
         whole(leaf, pack)
 
