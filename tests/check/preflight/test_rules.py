@@ -376,6 +376,13 @@ def test_what_is_refused_goes_by_what_was_wrong_whatever_things_are_called(
     assert [fault_rule(fault) for fault in subject.faults] == [id_]
 
 
+@pytest.mark.parametrize("limit", [{"batch_size": 2.5}, {"batch_duration": "long"}])
+def test_a_limit_that_is_refused_is_not_missing_as_well(look, corpus, limit):
+    config = section(plain(corpus), **{"batch_size": None, **limit})
+    assert look("config-refused", config)
+    assert not look("batch-limit", config)
+
+
 def test_an_indexes_root_that_is_a_file_fails(look, corpus):
     root = corpus["plain"]
     [seen] = look("indexes-root-missing", section(plain(corpus), indexes_root=root))

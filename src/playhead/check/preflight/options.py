@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from playhead.check.preflight.changes import diff
+from playhead.check.preflight.changes import diff, spot_of
 from playhead.check.preflight.reading import faults_of, notes_of
 from playhead.check.preflight.rule import Seen, rule
 
@@ -20,6 +20,12 @@ __all__: list[str] = []
 # Longer than this no sample is: who writes more means milliseconds.
 _LONGEST_SAMPLE = 7200.0
 _LONGEST_BATCH = 100_000.0
+
+# What can limit a batch.
+_LIMITS = (
+    *("batch_size", "batch_duration", "batch_tokens"),
+    *("bucket_batch_size", "bucket_duration_bins"),
+)
 
 
 @rule("seed-drawn", "warning", "Two runs of a config with a drawn seed train in other orders", 33)
@@ -75,8 +81,10 @@ def metadata_only(subject: Subject) -> Iterator[Seen]:
 @rule("batch-limit", "fail", "Without a limit no batch can be made", 38)
 def batch_limit(subject: Subject) -> Iterator[Seen]:
     """Sections in which nothing limits a batch."""
+    refused = {spot_of(fault.where) for fault in subject.faults}
     for _, options, _, spot in subject.parts:
-        if _is_limited(options):
+        # A limit that cannot be one is said by itself.
+        if _is_limited(options) or not refused.isdisjoint(map(spot.at, _LIMITS)):
             continue
         wanted = (
             {"batch_tokens": 8192} if options.use_multimodal_sampling else {"batch_duration": 600.0}
