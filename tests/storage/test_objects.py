@@ -229,6 +229,16 @@ def test_wrong_credentials_are_refused_at_once(seaweed, monkeypatch):
         assert proxy.seen().requests == 1
 
 
+@pytest.mark.parametrize("uri", ["s3://objects", "s3://objects/", "s3://objects/plain.bin/"])
+def test_a_bucket_and_a_folder_are_no_objects(s3, uri):
+    assert access.read_files([uri]) == [None]
+    for read in (access.stats, lambda uris: next(access.stream(uris[0]))):
+        with pytest.raises(NotSupportedError, match="not an object"):
+            read([uri])
+    with pytest.raises(NotSupportedError, match="not an object"):
+        access.read_ranges(uri, [0], [3])
+
+
 @pytest.mark.parametrize("uri", ["s3://a bucket/x", "http://a host/x"])
 def test_a_name_that_no_request_can_have_is_refused(uri, monkeypatch):
     servers.use(monkeypatch, {})
@@ -242,7 +252,15 @@ def test_a_name_that_no_request_can_have_is_refused(uri, monkeypatch):
 def test_a_uri_that_names_no_object_is_refused(uri, monkeypatch):
     servers.use(monkeypatch, {})
     with pytest.raises(NotSupportedError, match=re.escape(uri)):
-        access.read_files([uri])
+        access.stats([uri])
+    with pytest.raises(NotSupportedError, match=re.escape(uri)):
+        access.read_ranges(uri, [0], [1])
+
+
+def test_a_row_whose_url_no_object_can_have_keeps_nobody_from_the_rest(web, monkeypatch):
+    servers.use(monkeypatch, {})
+    uris = [f"{web.url}/bucket//x", "http://[::1/a", f"{web.url}/bucket/plain.bin"]
+    assert access.read_files(uris) == [None, None, DATA]
 
 
 def test_a_query_belongs_to_the_request(web, monkeypatch):
@@ -338,8 +356,7 @@ def test_a_mirror_on_a_disk_comes_first(s3, monkeypatch, tmp_path):
     access.write(uris[1], b"new")
     assert Path(near).read_bytes() == b"near by"
     # What names no bucket is nowhere, not anywhere on the disk.
-    with pytest.raises(NotSupportedError):
-        access.read_files([f"s3://{near}"])
+    assert access.read_files([f"s3://{near}"]) == [None]
 
 
 def test_signed_urls_do_not_pile_up(web, monkeypatch):

@@ -14,7 +14,7 @@ from playhead.storage.credentials import azure_options, google_options, s3_optio
 from playhead.storage.limits import limits
 from playhead.storage.obstore_library import obstore
 
-__all__ = ["ObjectPlace", "open_store", "place_of"]
+__all__ = ["ObjectPlace", "object_of", "open_store", "place_of"]
 
 # How long a stream may take in all; that it stands still is noticed much earlier.
 _STREAM_TIME = timedelta(days=7)
@@ -79,6 +79,30 @@ def place_of(uri: str) -> ObjectPlace:
             fix="Write it as scheme://bucket/key",
         )
     return ObjectPlace(name, store, path)
+
+
+def object_of(uri: str) -> ObjectPlace:
+    """Take the URI of an object apart, which a bucket and a folder are not.
+
+    Raises
+    ------
+    NotSupportedError
+        If it names no object.
+
+    Examples
+    --------
+    >>> object_of("s3://bucket/a/b c.tar").path
+    'a/b c.tar'
+    """
+    place = place_of(uri)
+    # A store would answer with the names that are in there, or with what has the name without /.
+    if not place.scheme.startswith("http") and (not place.path or place.path.endswith("/")):
+        raise NotSupportedError(
+            "the URI names a bucket or a folder, not an object",
+            where=uri,
+            fix="Write it as scheme://bucket/key",
+        )
+    return place
 
 
 def open_store(place: ObjectPlace, *, streams: bool = False) -> Any:

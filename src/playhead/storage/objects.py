@@ -24,7 +24,7 @@ from playhead.storage.failures import (
 from playhead.storage.limits import limits
 from playhead.storage.listing import found_by_listing, pages
 from playhead.storage.near_ranges import near_together, taken_apart
-from playhead.storage.object_places import open_store, place_of
+from playhead.storage.object_places import object_of, open_store, place_of
 from playhead.storage.object_stream import Part, streamed, streamed_at_once, version_of
 from playhead.storage.obstore_library import obstore
 
@@ -86,7 +86,7 @@ class ObjectStores:
         missing = [uri for uri in dict.fromkeys(uris) if uri not in found]
         for first in range(0, len(missing), _LOOKED_AT):
             some = missing[first : first + _LOOKED_AT]
-            looked = self._all([partial(self._head, place_of(uri)) for uri in some], some)
+            looked = self._all([partial(self._head, object_of(uri)) for uri in some], some)
             found.update(zip(some, looked, strict=True))
         return [_stat(found[uri]) for uri in uris]
 
@@ -118,8 +118,11 @@ class ObjectStores:
         StorageError
             If one cannot be read.
         """
-        calls = _calls([partial(self._whole, place_of(uri)) for uri in uris], uris)
-        return self._requests.found(calls, uris, Call(limits().deadline_seconds))
+        named = [uri for uri in uris if _is_object(uri)]
+        calls = _calls([partial(self._whole, object_of(uri)) for uri in named], named)
+        found = iter(self._requests.found(calls, named, Call(limits().deadline_seconds)))
+        # What no object can be called is not there: a slip in one row is no error of all.
+        return [next(found) if _is_object(uri) else None for uri in uris]
 
     def has_ranges(self, uri: str) -> bool:
         """Whether the server of an object gives parts of it; asked once for a server or bucket.
@@ -129,7 +132,7 @@ class ObjectStores:
         SourceNotFoundError, StorageError
             If the object does not exist, or the server cannot be asked.
         """
-        place = place_of(uri)
+        place = object_of(uri)
         known = self._ranges.get(place.origin)
         return self._one(uri, partial(self._asked, place)) if known is None else known
 
@@ -143,7 +146,7 @@ class ObjectStores:
         SourceNotFoundError, StorageError
             If it does not exist, or cannot be read.
         """
-        place = place_of(uri)
+        place = object_of(uri)
         if self.has_ranges(uri):
             yield from streamed(uri, start, block_bytes, self._one, partial(self._part, place))
             return
@@ -182,7 +185,7 @@ class ObjectStores:
         StorageError
             If it cannot be written.
         """
-        place = place_of(uri)
+        place = object_of(uri)
         store = self._store(place, streams=True)
         # Web servers take a file in one piece only.
         parts = False if place.scheme.startswith("http") else None
@@ -227,14 +230,14 @@ class ObjectStores:
         """What listings say of objects, where that is less work than asking for each."""
         folders: defaultdict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
         for uri in uris if len(uris) >= _LISTED else ():
-            place = place_of(uri)
+            place = object_of(uri)
             if not place.scheme.startswith("http"):
                 folders[place.scheme, place.store, dirname(place.path)][place.path] = uri
         found: dict[str, Any] = {}
         for (_, _, folder), names in folders.items():
             if len(names) >= _LISTED:
                 uri = next(iter(names.values()))
-                store = self._store(place_of(uri))
+                store = self._store(object_of(uri))
                 metas = found_by_listing(partial(self._one, uri), store, folder, list(names))
                 found |= {names[path]: meta for path, meta in metas.items()}
         return found
@@ -242,7 +245,7 @@ class ObjectStores:
     def _block(self, span: ByteRange) -> bytes:
         """Bytes of an object, as many as were asked for."""
         uri, begin, count = span
-        place = place_of(uri)
+        place = object_of(uri)
         if self._ranges.get(place.origin) is False:
             raise _no_ranges(uri)
         store = self._store(place)
@@ -322,6 +325,14 @@ class ObjectStores:
             return False
         self._ranges[key] = True
         return True
+
+
+def _is_object(uri: str) -> bool:
+    try:
+        object_of(uri)
+    except NotSupportedError:
+        return False
+    return True
 
 
 def _calls(
