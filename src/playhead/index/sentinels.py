@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from playhead.errors import IndexFileError, PlayheadError, SourceNotFoundError, StaleIndexError
+from playhead.index.sidecars import ends_right
 from playhead.storage import access
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ __all__ = ["SidecarSize", "check_sentinels"]
 
 _ENTRY_BYTES = 8
 _CHECKERS = 16
-# Lhotse's sentinel of a tar may be short of the file by the zeros that end it.
-_RECORD = 10240
-_MOST_ZEROS = 64 << 20
 
 
 class SidecarSize(NamedTuple):
@@ -67,16 +65,10 @@ def _check(sidecar: Sidecar) -> SidecarSize:
         now = access.size(sidecar.path)
     except SourceNotFoundError as error:
         return SidecarSize(records, error)
-    if sentinel == now or _is_short_by_zeros(sidecar, sentinel, now):
+    if ends_right(sidecar, sentinel, now):
         return SidecarSize(records, None)
     what = f"the index was made for {sentinel:,} bytes of {sidecar.path}, which has {now:,}"
     return SidecarSize(records, _stale(sidecar, what))
-
-
-def _is_short_by_zeros(sidecar: Sidecar, sentinel: int, size: int) -> bool:
-    if sidecar.kind != "wds_tar" or not 0 < size - sentinel <= _MOST_ZEROS or sentinel % _RECORD:
-        return False
-    return not any(any(block) for block in access.stream(sidecar.path, sentinel))
 
 
 def _stale(sidecar: Sidecar, what: str) -> IndexFileError:

@@ -18,7 +18,7 @@ from playhead.storage.compression import has_middle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KINDS", "Kind", "Sidecar", "build_sidecar", "is_fresh"]
+__all__ = ["KINDS", "Kind", "Sidecar", "build_sidecar", "ends_right", "is_fresh"]
 
 Kind: TypeAlias = Literal["jsonl", "nemo_tar", "wds_tar"]
 """What a data file is: lines, a tar with a member a sample, or a tar with two (data and JSON)."""
@@ -63,7 +63,7 @@ def is_fresh(sidecar: Sidecar) -> bool:
         if _is_older(sidecar):
             return False
         summary = summarize_idx(sidecar.idx)
-        return _ends_right(sidecar, summary.sentinel, access.size(sidecar.path)) and _begins_right(
+        return ends_right(sidecar, summary.sentinel, access.size(sidecar.path)) and _begins_right(
             sidecar, summary
         )
     except StorageError:
@@ -141,7 +141,24 @@ def _is_older(sidecar: Sidecar) -> bool:
     return os.stat(sidecar.path).st_mtime_ns > written  # noqa: PTH116
 
 
-def _ends_right(sidecar: Sidecar, sentinel: int, size: int) -> bool:
+def ends_right(sidecar: Sidecar, sentinel: int, size: int) -> bool:
+    """Say whether the last entry of an `.idx` belongs to its data file.
+
+    Parameters
+    ----------
+    sidecar
+        The data file and its `.idx`.
+    sentinel
+        The last entry.
+    size
+        Bytes of the data file as it is now. Lhotse's entry for a tar of pairs may be short of it
+        by zeros that end the tar.
+
+    Raises
+    ------
+    StorageError, OSError
+        If the end of the tar cannot be read.
+    """
     if sentinel == size:
         return True
     return (
