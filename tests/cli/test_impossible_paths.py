@@ -81,3 +81,12 @@ def test_a_pack_that_is_a_pipe_is_waited_for_by_nobody(tmp_path: Path, command: 
     )
     # Others replace the pack that a config names, or do not look at it.
     assert done.returncode == (1 if command in ("check", "prefetch") else 0), done
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_config_whose_name_has_two_lines(tmp_path: Path, command: str):
+    done = run_command(command, "no\nwhere.yaml", *COMMANDS[command], cwd=tmp_path)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith("playhead: ")
+    assert r"no\nwhere.yaml" in line

@@ -52,9 +52,15 @@ def main() -> None:
     try:
         app()
     except PlayheadError as error:
-        print(f"playhead: {error}", file=sys.stderr)  # noqa: T201
+        _say(error)
         sys.exit(error.exit_code)
     except OSError as error:
         # A disk that fails or a folder that nobody may read: no fault of the program.
-        print(f"playhead: {error}", file=sys.stderr)  # noqa: T201
+        _say(error)
         sys.exit(1)
+
+
+def _say(error: Exception) -> None:
+    # A path may hold line ends, and scripts look for one line.
+    line = str(error).replace("\n", "\\n")
+    print(f"playhead: {line}", file=sys.stderr)  # noqa: T201
