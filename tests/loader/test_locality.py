@@ -29,14 +29,14 @@ from support.stores import MemoryStore, plugged_in
 LOCALITIES = st.sampled_from(["rows", "shards"])
 
 
-def planning(locality, *, asked=False, finite=False, name="a"):
+def planning(locality, *, asked=False, finite=False, name="a", cache_bytes=8_000_000):
     shards = np.repeat(np.arange(12, dtype=np.int32), 25)
     leaf = columns(name, speech(300), shard=shards, shard_bytes=np.full(12, 1_000_000))
     plain = columns(f"{name}-plain", speech(40, 1))
     return Planning(
         leaves=(leaf, plain),
         # Windows of shards are shorter than those of rows here: both have a say in what comes.
-        shape=Shape(finite=finite, locality=locality, cache_bytes=8_000_000),
+        shape=Shape(finite=finite, locality=locality, cache_bytes=cache_bytes),
         batching=Batching(batch_duration_us=60_000_000, micro_batches_per_step=2),
         keeps_locality=not asked,
     )
@@ -180,6 +180,22 @@ def test_shards_in_use_at_a_time_that_are_more_than_may_be_kept_are_told():
     assert "1,800 bytes" in note
     assert "1,700 bytes" in note
     assert cache_notes([leaf_of()] * 3, packs, "shards", 1800) == []
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_a_machine_may_keep_changes_nothing_on_resume(asked):
+    first = loader_of(planning("shards", asked=asked))
+    through = iter(first)
+    for _ in range(6):
+        next(through)
+    state = first.state_dict()
+    expected = [next(through) for _ in range(60)]
+    again = loader_of(planning("shards", asked=asked, cache_bytes=4_000_000))
+    fresh = iter(again)
+    assert [next(fresh) for _ in range(60)] != expected
+    again.load_state_dict(state)
+    resumed = iter(again)
+    assert [next(resumed) for _ in range(60)] == expected
 
 
 def test_a_planning_of_its_own_locality_stays_as_it_is():

@@ -64,10 +64,15 @@ class Planning:
         return replace(self, batching=batching)
 
     def as_saved(self, position: Position) -> Planning:
-        """The same with the locality of a position, where none was asked for."""
-        if not self.keeps_locality:
-            return self
-        return replace(self, shape=replace(self.shape, locality=position.shape.locality))
+        """The same with the locality of a position, where none was asked for, and its windows.
+
+        How many bytes a machine may keep decides how long windows are when a run begins; on the
+        next machine that must not change what is trained on.
+        """
+        then = position.shape
+        locality = then.locality if self.keeps_locality else self.shape.locality
+        shape = replace(self.shape, locality=locality, cache_bytes=then.cache_bytes)
+        return self if shape == self.shape else replace(self, shape=shape)
 
     def position_of(self, state: Mapping[str, Any]) -> Position:
         """Read the position that a loader saved.
