@@ -51,7 +51,7 @@ def say_written(pack: Pack, config: str) -> None:
     if not all(entry.has_offsets for entry in pack.leaves):
         say("It has no member offsets: training needs USE_AIS_GET_BATCH=true.")
     say(
-        f"Add to {config}, at its top or to the entries that it is for:\n"
+        f"Add to {config}, beside the options of the loader (as in train_ds) or to its entries:\n"
         f"  indexed: true\n  index_pack: {path}"
     )
 

@@ -31,6 +31,8 @@ class Waits:
     ...     pass
     >>> waits.batches
     1
+    >>> Waits()
+    Waits(batches=0, seconds=0.000, longest=0.000, share=0.000)
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,12 @@ class Waits:
         self.seconds = 0.0
         self.longest = 0.0
         self._first: float | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Waits(batches={self.batches}, seconds={self.seconds:.3f},"
+            f" longest={self.longest:.3f}, share={self.share:.3f})"
+        )
 
     @property
     def share(self) -> float:
