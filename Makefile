@@ -16,10 +16,13 @@ NEMO_NEEDS := lhotse==2.0.0a7 torchdata soundfile omegaconf 'lightning<=2.4.0,>2
 	nv_one_logger_training_telemetry nv_one_logger_pytorch_lightning_integration tensorboard \
 	torchmetrics librosa kaldialign sacrebleu whisper_normalizer datasets webdataset
 
+# The oldest client of AIStore that is supported; `make ais-oldest` makes its environment.
+AIS_OLDEST := .venv-ais-oldest
+export PLAYHEAD_AIS126_PYTHON ?= $(abspath $(AIS_OLDEST)/bin/python)
 # Tests of clusters run in this environment; `make test-ray` makes it.
 RAY := .venv-ray
 
-.PHONY: demo test test-all test-ray lint format bench docs peer peer-nemo clean
+.PHONY: demo test test-all test-ray lint format bench docs peer peer-nemo ais-oldest clean
 
 demo: $(READY)
 	$(BIN)/playhead demo
@@ -29,7 +32,7 @@ test: $(READY)
 
 # All of it, and once more on Lhotse 2 what touches Lhotse. It does not make the environments of NeMo
 # and of Ray, which cannot be had everywhere: the tests that need them are skipped.
-test-all: $(READY) $(PEER)/.with-playhead
+test-all: $(READY) $(PEER)/.with-playhead $(AIS_OLDEST)/.ready
 	PLAYHEAD_HYPOTHESIS=all $(BIN)/python -m pytest -n 2
 	$(PEER)/bin/python -m pytest -n 2 tests/fetch tests/formats tests/datasets
 
@@ -56,6 +59,8 @@ peer: $(PEER)/.ready
 
 peer-nemo: $(NEMO)/.ready
 
+ais-oldest: $(AIS_OLDEST)/.ready
+
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
@@ -75,6 +80,11 @@ $(NEMO)/.ready: constraints.txt
 	$(NEMO)/bin/python -m pip install --quiet --no-deps nemo-toolkit==3.0.0
 	touch $@
 
+$(AIS_OLDEST)/.ready:
+	test -x $(AIS_OLDEST)/bin/python || $(PYTHON) -m venv $(AIS_OLDEST)
+	$(AIS_OLDEST)/bin/python -m pip install --quiet aistore==1.26.0
+	touch $@
+
 $(RAY)/.ready: pyproject.toml constraints.txt
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/python -m pip install --quiet --constraint constraints.txt torch
@@ -87,4 +97,4 @@ $(PEER)/.with-playhead: $(PEER)/.ready pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) site demo-run bench-results.json
+	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) $(AIS_OLDEST) site demo-run bench-results.json

@@ -10,9 +10,9 @@ from playhead.errors import PlayheadError
 from playhead.index.build_demand import demand_indexes
 from playhead.index.build_pace import PATIENCE_SECONDS, Pace, Progress, part_cost
 from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
+from playhead.index.build_plans import plans_of
 from playhead.index.build_result import (
     PackResult,
-    is_done,
     named_os_errors,
     readable_pack,
     refusal_of,
@@ -105,23 +105,8 @@ def build_packs(
         return refused + build_share(
             todo, share, settings, workers=workers, force=force, wait_seconds=wait_seconds
         )
-    results: dict[Path, PackResult] = {}
-    plans: list[PackPlan] = []
-    for target in todo:
-        try:
-            with named_os_errors(target):
-                target.path.parent.mkdir(parents=True, exist_ok=True)
-                old = None if force else readable_pack(target.path)
-                if old is not None and is_done(target, old, settings):
-                    results[target.path] = result_of(target, "fresh", old)
-                    remove_partials(target.path)
-                    continue
-                plan = plan_pack(target, old, settings)
-        except PlayheadError as error:
-            results[target.path] = result_of(target, "failed", error=error)
-            continue
-        pace.add(sum(plan.costs))
-        plans.append(plan)
+    results, plans = plans_of(todo, settings, force=force)
+    pace.add(sum(sum(plan.costs) for plan in plans))
 
     def write(plan: PackPlan, scans: Iterable[Iterator[Rows]]) -> None:
         with (

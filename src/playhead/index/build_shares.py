@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from playhead.errors import PlayheadError, WorkerError
 from playhead.index.build_pace import Pace, part_cost
 from playhead.index.build_pack import PackPlan, PackSettings, plan_pack, write_plan
+from playhead.index.build_plans import plans_of
 from playhead.index.build_result import (
     PackResult,
     is_done,
@@ -90,28 +91,19 @@ def build_share(
     list[PackResult]
         One for each pack.
     """
-    results: dict[Path, PackResult] = {}
-    costs: dict[Path, list[float]] = {}
-    plans: list[tuple[Target, PackPlan]] = []
+    results, plans = plans_of(todo, settings, force=force)
+    costs = {plan.target.path: _costs_of_plan(plan) for plan in plans}
     for target in todo:
-        try:
-            with named_os_errors(target):
-                target.path.parent.mkdir(parents=True, exist_ok=True)
-                pack = None if force else readable_pack(target.path)
-                if pack is not None and is_done(target, pack, settings):
-                    results[target.path] = result_of(target, "fresh", pack)
-                    costs[target.path] = _costs_of_pack(target, pack)
-                    remove_partials(target.path)
-                    continue
-                plan = plan_pack(target, pack, settings)
-        except PlayheadError as error:
-            results[target.path] = result_of(target, "failed", error=error)
-            continue
-        costs[target.path] = _costs_of_plan(plan)
-        plans.append((target, plan))
-    numbers = iter(deal([cost for some in costs.values() for cost in some], share.count))
-    dealt = {path: [next(numbers) for _ in some] for path, some in costs.items()}
-    works = [_Work(t, plan, dealt[t.path], _written_at(t.path)) for t, plan in plans]
+        if target.path in results and results[target.path].status == "fresh":
+            costs[target.path] = _costs_of_pack(target, open_pack(target.path))
+    # Every part deals them in the order of the packs, whichever it finds up to date.
+    known = [target.path for target in todo if target.path in costs]
+    numbers = iter(deal([cost for path in known for cost in costs[path]], share.count))
+    dealt = {path: [next(numbers) for _ in costs[path]] for path in known}
+    works = [
+        _Work(plan.target, plan, dealt[plan.target.path], _written_at(plan.target.path))
+        for plan in plans
+    ]
     for work, error in zip(works, _scan_mine(works, share, workers, force=force), strict=True):
         path = work.target.path
         try:
