@@ -16,10 +16,18 @@ from playhead.storage.calls import Call, Requests
 from playhead.storage.limits import limits
 
 
+def server_of(place):
+    return f"the server of {place[0]}"
+
+
+def is_refused(error):
+    return isinstance(error, ConnectionRefusedError)
+
+
 @pytest.fixture
 def requests(monkeypatch):
     monkeypatch.setattr(calls, "pause_before", lambda number: 0.001)
-    return Requests("the server", lambda error, place: None, str)
+    return Requests(server_of, lambda error, place: None, str, is_refused)
 
 
 def test_results_come_in_the_order_asked_for(requests):
@@ -49,9 +57,11 @@ def test_what_does_not_pass_ends_after_the_tries_with_the_place_named(requests):
         tries.append(call)
         raise OSError("bad luck")
 
-    with pytest.raises(StorageError, match=r"failed \d+ times in .*: bad luck \(place\)"):
+    said = r"The server of p failed \d+ times in .*: bad luck \(place\)"
+    with pytest.raises(StorageError, match=said) as raised:
         requests.all([bad], ["place"], Call(10))
     assert len(tries) == limits().tries
+    assert raised.value.__suppress_context__, "the library's own words are printed as well"
 
 
 def test_a_verdict_ends_it_at_once():
@@ -61,11 +71,11 @@ def test_a_verdict_ends_it_at_once():
         tries.append(call)
         raise OSError("bad luck")
 
-    requests = Requests("the server", lambda error, place: DataError("for good", where=place), str)
+    requests = Requests(server_of, lambda _, place: DataError("for good", where=place), str, bool)
     with pytest.raises(DataError, match="For good") as raised:
         requests.all([bad], ["place"], Call(10))
     assert len(tries) == 1
-    assert isinstance(raised.value.__cause__, OSError)
+    assert raised.value.__suppress_context__, "the library's own words are printed as well"
 
 
 def test_what_never_answers_is_named_at_the_deadline(requests):
@@ -113,7 +123,7 @@ def bad(call):
     raise OSError
 
 tried = threading.Event()
-requests = Requests("the server", lambda error, place: None, str)
+requests = Requests(str, lambda error, place: None, str, lambda error: False)
 asking = [[bad] * 9, ["place"] * 9, Call(600)]
 threading.Thread(target=requests.all, args=asking, daemon=True).start()
 tried.wait()
@@ -125,3 +135,93 @@ def test_a_process_that_ends_tries_nothing_again():
     # Nine requests would be tried for ten minutes.
     ended = subprocess.run([sys.executable, "-c", ENDING], env=environment, check=False, timeout=60)
     assert ended.returncode == 0
+
+
+class Refusing:
+    """A request to a server that nobody can reach, as long as an error is given."""
+
+    def __init__(self):
+        self.tries = 0
+        self.error = ConnectionRefusedError("nobody listens")
+
+    def __call__(self, call):
+        self.tries += 1
+        if self.error is not None:
+            raise self.error
+        return "good"
+
+
+def test_a_server_that_could_not_be_reached_is_not_waited_for_again(requests):
+    act = Refusing()
+    with pytest.raises(StorageError, match=r"failed \d+ times"):
+        requests.all([act], ["a1"], Call(10))
+    act.tries = 0
+    for _ in range(3):
+        with pytest.raises(StorageError, match=r"nobody listens; it could not .* either \(a2\)"):
+            requests.all([act], ["a2"], Call(10))
+    assert act.tries == 3
+    with pytest.raises(StorageError, match=r"failed \d+ times"):
+        requests.all([act], ["b1"], Call(10))
+    assert act.tries == 3 + limits().tries
+
+
+@pytest.mark.parametrize("error", [None, OSError("503")])
+def test_a_server_that_is_there_again_is_waited_for_as_ever(requests, error):
+    act = Refusing()
+    with pytest.raises(StorageError):
+        requests.all([act], ["a"], Call(10))
+    act.error = None
+    if error is None:
+        assert requests.all([act], ["a"], Call(10)) == ["good"]
+        act.error = ConnectionRefusedError("nobody listens")
+    else:
+        act.error = error
+    act.tries = 0
+    with pytest.raises(StorageError, match=r"failed \d+ times"):
+        requests.all([act], ["a"], Call(10))
+    assert act.tries == limits().tries
+
+
+def test_a_server_that_failed_otherwise_is_waited_for_again(requests):
+    act = Refusing()
+    act.error = OSError("503")
+    for _ in range(2):
+        act.tries = 0
+        with pytest.raises(StorageError):
+            requests.all([act], ["a"], Call(10))
+        assert act.tries == limits().tries
+
+
+def test_after_a_while_a_server_that_could_not_be_reached_is_waited_for(requests, monkeypatch):
+    act = Refusing()
+    monkeypatch.setattr(calls, "_UNREACHED", 0.0)
+    for _ in range(2):
+        act.tries = 0
+        with pytest.raises(StorageError):
+            requests.all([act], ["a"], Call(10))
+        assert act.tries == limits().tries
+
+
+def test_who_waits_is_told_for_what(requests, monkeypatch, caplog):
+    monkeypatch.setattr(calls, "_PATIENCE", 0.05)
+    monkeypatch.setattr(calls, "_PATIENCE_IN_SILENCE", 0.0)
+
+    def refused_then_silent(call):
+        if call.failure is None:
+            raise ConnectionRefusedError("nobody listens")
+        return call.pause(60)
+
+    for _ in range(2):
+        with pytest.raises(StorageError, match=r"within 0.5 s; before, nobody listens \(place\)"):
+            requests.all([lambda call: 1, refused_then_silent], ["a", "place"], Call(0.5))
+    # Two calls, a server, less than ten seconds.
+    (told,) = caplog.messages
+    assert told.startswith("waiting for the server of p (place): nobody listens, try 1 of 16, 0 s")
+    requests.all([lambda call: call.pause(0.2)], ["b"], Call(10))
+    assert "waiting for the server of b (b): no answer is complete yet" in caplog.messages[-1]
+
+
+def test_nothing_is_told_of_what_is_quick_or_goes_on(requests, monkeypatch, caplog):
+    monkeypatch.setattr(calls, "_PATIENCE", 0.05)
+    assert requests.all([lambda call: call.pause(0.2)] * 3, ["a"] * 3, Call(10)) == [True] * 3
+    assert not caplog.messages

@@ -13,6 +13,7 @@ import pytest
 from playhead.errors import DataError, SourceNotFoundError, StorageError
 from playhead.storage import access
 from playhead.storage.base import ByteRange, Stat
+from playhead.storage.failures import said
 from support import servers
 from support.fault_proxy import FaultProxy, Faults
 
@@ -110,6 +111,27 @@ def test_who_may_only_get_objects_looks_at_them_all_the_same(web, proxy):
         access.stats(uris)
 
 
+@pytest.mark.parametrize("scheme", ["s3", "http"])
+def test_an_error_names_the_server_that_nobody_can_reach(monkeypatch, scheme):
+    (port,) = servers.free_ports(1)
+    server = f"http://127.0.0.1:{port}"
+    keys = {"AWS_ENDPOINT_URL": server, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    servers.use(monkeypatch, {**QUICK, **keys})
+    folder = "s3://bucket" if scheme == "s3" else server
+    failed = rf" at {server} failed 3 times in .*: no connection could be made \({folder}/a\)"
+    with pytest.raises(StorageError, match=failed) as raised:
+        access.stats([f"{folder}/a"])
+    assert raised.value.__suppress_context__, "the library's own words are printed as well"
+    with pytest.raises(StorageError, match=rf" at {server} failed: .* moment ago .*/b\)"):
+        access.stats([f"{folder}/b"])
+
+
+def test_an_error_names_the_host_that_nobody_knows():
+    # As the library writes it.
+    text = 'Error performing HEAD http://me:secret@a.invalid/b in 1 ms - kind: Connect, "dns error"'
+    assert said(OSError(text)).endswith("(nobody knows the host a.invalid)")
+
+
 def test_a_server_that_ignores_a_range_once_is_asked_again(proxy):
     assert access.has_ranges(f"{proxy.url}/a.bin")
     proxy.set(Faults(share=1, kinds=("no_range",), tries=1))
@@ -162,7 +184,7 @@ def test_an_answer_that_trickles_holds_up_neither_a_stream_nor_the_end_of_the_pr
         check=False,
         timeout=60,  # the object takes hours
     )
-    assert "StorageError: The store did not answer within 3 s" in ended.stderr
+    assert f"StorageError: The server at {proxy.url} did not answer within 3 s" in ended.stderr
 
 
 def test_an_object_that_is_replaced_while_it_is_streamed_is_noticed(web, proxy, tmp_path):

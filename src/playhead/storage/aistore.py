@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from playhead.errors import DataError, SourceNotFoundError
 from playhead.storage.ais_client import (
     ShortAnswerError,
+    is_unreachable,
     missing_object,
     said,
     status_of,
@@ -36,7 +37,8 @@ class AIStore:
 
     def __init__(self) -> None:
         self.objects = AisObjects()
-        self.requests = Requests(f"AIStore at {self.objects.endpoint}", verdict, said)
+        server = f"AIStore at {self.objects.endpoint}"
+        self.requests = Requests(lambda _: server, verdict, said, is_unreachable)
         self.batches = Batches(self.objects, self.requests)
         self._spelling = Spelling()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Requests", "pause_before"]
 
+_log = logging.getLogger("playhead")
+
+# Seconds of waiting that are no news, if something failed meanwhile and if nothing came at all.
+_PATIENCE: Final = 5.0
+_PATIENCE_IN_SILENCE: Final = 10.0
+# Seconds between two lines about one server.
+_QUIET: Final = 10.0
+# Seconds for which a server that nobody could reach is not waited for again.
+_UNREACHED: Final = 30.0
 _PAUSES: Final = (0.1, 0.4, 1.6, 6.4, 12.8)
 # Not the one that everybody shares: what datasets draw must not depend on what failed.
 _random = random.Random()  # noqa: S311 - no secret
@@ -38,6 +48,8 @@ class Call:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.failure: tuple[str, int] | None = None
+        """What the last try that failed said, and which try of its request it was."""
         self._begin = time.monotonic()
         self._lock = threading.Lock()
         self._open: set[Any] = set()
@@ -91,23 +103,31 @@ class Requests:
 
     Parameters
     ----------
-    server
-        What to call the server in errors.
+    server_of
+        What to call the server of a place in errors.
     verdict
         What an error at a place means for good; None for what may pass by itself.
     said
         What an error says, in one line.
+    is_unreachable
+        Whether an error says that there was no connection at all.
     """
 
     def __init__(
         self,
-        server: str,
+        server_of: Callable[[str], str],
         verdict: Callable[[Exception, str], PlayheadError | None],
         said: Callable[[Exception], str],
+        is_unreachable: Callable[[Exception], bool],
     ) -> None:
-        self._server = server
+        self._server_of = server_of
         self._verdict = verdict
         self._said = said
+        self._is_unreachable = is_unreachable
+        # When each was given up without a connection, and when it was last said to be waited for.
+        self._unreached: dict[str, float] = {}
+        self._told: dict[str, float] = {}
+        self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(limits().concurrency, "playhead-store")
         self._counter = count()
         self._calls: dict[int, Call] = {}
@@ -144,7 +164,7 @@ class Requests:
         try:
             for act, place in zip(acts, places, strict=True):
                 futures.append(self._pool.submit(self._tried, act, place, call))
-            done, waiting = wait(futures, timeout=call.left, return_when=FIRST_EXCEPTION)
+            done, waiting = self._wait(futures, places, call)
             failed = [future for future in futures if future in done and future.exception()]
             whole = not (failed or waiting)
         finally:
@@ -159,7 +179,8 @@ class Requests:
             place = next(
                 place for place, future in zip(places, futures, strict=True) if future in waiting
             )
-            raise self._failed(f"did not answer within {call.seconds:g} s", place)
+            last = "" if call.failure is None else f"; before, {call.failure[0]}"
+            raise self._failed(f"did not answer within {call.seconds:g} s{last}", place)
         return [future.result() for future in futures]
 
     def found(
@@ -188,23 +209,79 @@ class Requests:
                 return None
             raise
 
+    def _wait(
+        self, futures: Sequence[Future[Any]], places: Sequence[str], call: Call
+    ) -> tuple[set[Future[Any]], set[Future[Any]]]:
+        """Wait for all, the first error or the deadline; say so where it takes long."""
+        num_done, moved = 0, 0.0
+        while True:
+            seconds = min(call.left, _PATIENCE)
+            done, waiting = wait(futures, timeout=seconds, return_when=FIRST_EXCEPTION)
+            is_over = not waiting or not call.left
+            if is_over or any(future.exception() for future in done):
+                return done, waiting
+            if len(done) > num_done:
+                # Many take their time, one after another.
+                num_done, moved = len(done), call.spent
+            if call.failure is not None or call.spent - moved >= _PATIENCE_IN_SILENCE:
+                place = next(
+                    place for place, one in zip(places, futures, strict=True) if one in waiting
+                )
+                self._tell(place, call)
+
+    def _tell(self, place: str, call: Call) -> None:
+        server, now = self._server_of(place), time.monotonic()
+        with self._lock:
+            if now - self._told.get(server, -_QUIET) < _QUIET:
+                return
+            self._told[server] = now
+        what = "no answer is complete yet"
+        if call.failure is not None:
+            said, number = call.failure
+            what = f"{said}, try {number} of {limits().tries}"
+        _log.warning(
+            "waiting for %s (%s): %s, %.0f s of %g s", server, place, what, call.spent, call.seconds
+        )
+
     def _tried(self, act: Callable[[Call], Result], place: str, call: Call) -> Result:
+        was_unreached = self._was_unreached(place)
+        is_unreached = True
         for number in count(1):
             try:
-                return act(call)
+                result = act(call)
             except PlayheadError:  # noqa: PERF203 - tries are what the loop is for
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the verdict says what it is
+                # Causes are left out: libraries show all of their insides, and the message says it.
                 verdict = self._verdict(error, place)
                 if verdict is not None:
-                    raise verdict from error
+                    raise verdict from None
+                said = self._said(error)
+                call.failure = said, number
+                is_unreached = is_unreached and self._is_unreachable(error)
                 pause = pause_before(number)
-                is_last = number >= limits().tries or call.left <= pause or self._is_ending
-                if is_last or not call.pause(pause):
+                is_last = number >= limits().tries or call.left <= pause
+                if is_unreached and (is_last or was_unreached):
+                    self._unreached[self._server_of(place)] = time.monotonic()
+                if is_unreached and was_unreached:
+                    what = f"failed: {said}; it could not be reached a moment ago either"
+                    raise self._failed(what, place) from None
+                if is_last or self._is_ending or not call.pause(pause):
                     times = "time" if number == 1 else "times"
-                    what = f"failed {number} {times} in {call.spent:.1f} s: {self._said(error)}"
-                    raise self._failed(what, place) from error
+                    what = f"failed {number} {times} in {call.spent:.1f} s: {said}"
+                    raise self._failed(what, place) from None
+            else:
+                if self._unreached:
+                    self._unreached.pop(self._server_of(place), None)
+                return result
         raise AssertionError
+
+    def _was_unreached(self, place: str) -> bool:
+        """Whether a call has just tried for as long as it may, and never got a connection."""
+        if not self._unreached:
+            return False
+        since = self._unreached.get(self._server_of(place))
+        return since is not None and time.monotonic() - since < _UNREACHED
 
     def _abandon(self) -> None:
         """Try nothing again: the process ends, and waits for what is under way."""
@@ -214,7 +291,7 @@ class Requests:
 
     def _failed(self, what: str, place: str) -> StorageError:
         return StorageError(
-            f"{self._server} {what}",
+            f"{self._server_of(place)} {what}",
             where=place,
             fix="See whether it is well; PLAYHEAD_STORAGE_DEADLINE_SECONDS and"
             " PLAYHEAD_STORAGE_TRIES say how long it is tried",

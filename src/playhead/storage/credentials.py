@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from playhead.errors import ConfigError
 
-__all__ = ["azure_options", "google_options", "s3_options"]
+__all__ = ["azure_options", "google_options", "s3_endpoint", "s3_options"]
 
 # Where a machine of any of the clouds asks who it is; elsewhere nothing answers.
 _MACHINE: Final = "http://169.254.169.254"
@@ -39,8 +39,7 @@ def s3_options() -> dict[str, Any]:
     """
     given = os.environ
     profile = {} if given.get("AWS_ACCESS_KEY_ID") else _profile()
-    endpoint = given.get("AWS_ENDPOINT_URL_S3") or given.get("AWS_ENDPOINT_URL")
-    endpoint = (endpoint or profile.get("endpoint_url") or "").rstrip("/")
+    endpoint = _endpoint(profile)
     if endpoint and not re.match(r"https?://[^/\s]", endpoint):
         raise ConfigError(
             f"the endpoint of S3 is {endpoint!r}, which is no http(s)://host:port",
@@ -61,6 +60,17 @@ def s3_options() -> dict[str, Any]:
     elif not (given.get("AWS_ACCESS_KEY_ID") or any(given.get(name) for name in _S3_ROLES)):
         options["skip_signature"] = bool(endpoint) or not _is_amazon()
     return options
+
+
+def s3_endpoint() -> str:
+    """The address of the server that is asked for S3; empty for Amazon's.
+
+    Raises
+    ------
+    ConfigError
+        If ``AWS_PROFILE`` is in no file of the AWS tools.
+    """
+    return _endpoint({} if os.environ.get("AWS_ACCESS_KEY_ID") else _profile())
 
 
 def google_options() -> dict[str, Any]:
@@ -84,6 +94,11 @@ def azure_options() -> dict[str, Any]:
         "allow_http": endpoint.startswith("http://") or _is_true("AZURE_ALLOW_HTTP"),
         "skip_signature": not known,
     }
+
+
+def _endpoint(profile: dict[str, str]) -> str:
+    given = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return (given or profile.get("endpoint_url") or "").rstrip("/")
 
 
 def _profile() -> dict[str, str]:

@@ -21,6 +21,7 @@ __all__ = [
     "ignores_ranges",
     "is_behind_end",
     "is_passing",
+    "is_unreachable",
     "refuses_head",
     "said",
     "verdict",
@@ -32,6 +33,7 @@ Result = TypeVar("Result")
 _STATUS: Final = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _KIND: Final = re.compile(r"kind: (\w+)")
+_HOST: Final = re.compile(r"Error performing \w+ \w+://(?:[^/@\s]*@)?([^/?\s]+)")
 _KINDS: Final = {
     "Timeout": "nothing came in time",
     "Connect": "no connection could be made",
@@ -61,6 +63,12 @@ def refuses_head(error: Exception) -> bool:
     """Whether it is the kind of a request that is refused: one for all but the bytes."""
     status = _STATUS.search(str(error))
     return status is not None and status[1] in ("403", "405", "501")
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Whether there was no connection: nobody listens, or the name or certificate is wrong."""
+    kind = _KIND.search(str(error))
+    return kind is not None and kind[1] == "Connect"
 
 
 def is_passing(error: Exception) -> bool:
@@ -100,7 +108,10 @@ def said(error: Exception) -> str:
         return f"{what} ({code[1]})" if code is not None else what
     if kind is not None and kind[1] in _KINDS:
         what = _KINDS[kind[1]]
-        return f"{what} (nobody knows the name of the host)" if "dns error" in text else what
+        if "dns error" not in text:
+            return what
+        host = _HOST.search(text)
+        return f"{what} (nobody knows the host {'of the URL' if host is None else host[1]})"
     return text.partition("\n")[0] or type(error).__name__
 
 

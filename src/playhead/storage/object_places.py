@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from playhead.errors import ConfigError, NotSupportedError
-from playhead.storage.credentials import azure_options, google_options, s3_options
+from playhead.storage.credentials import azure_options, google_options, s3_endpoint, s3_options
 from playhead.storage.limits import limits
 from playhead.storage.obstore_library import obstore
 
-__all__ = ["ObjectPlace", "object_of", "open_store", "place_of"]
+__all__ = ["ObjectPlace", "object_of", "open_store", "place_of", "server_of"]
 
 # How long a stream may take in all; that it stands still is noticed much earlier.
 _STREAM_TIME = timedelta(days=7)
@@ -103,6 +103,21 @@ def object_of(uri: str) -> ObjectPlace:
             fix="Write it as scheme://bucket/key",
         )
     return place
+
+
+def server_of(uri: str) -> str:
+    """What to call the server of a URI: by its address, where somebody chose that.
+
+    Examples
+    --------
+    >>> server_of("https://name:secret@host:8080/a/b.tar?token=1")
+    'the server at https://host:8080'
+    """
+    place = place_of(uri)
+    if place.scheme.startswith("http"):
+        return f"the server at {place.scheme}://{urlsplit(place.store).netloc.rpartition('@')[2]}"
+    endpoint = s3_endpoint() if place.scheme == "s3" else ""
+    return f"the store at {endpoint}" if endpoint else "the store"
 
 
 def open_store(place: ObjectPlace, *, streams: bool = False) -> Any:

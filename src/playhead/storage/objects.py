@@ -16,6 +16,7 @@ from playhead.storage.failures import (
     ShortAnswerError,
     ignores_ranges,
     is_behind_end,
+    is_unreachable,
     refuses_head,
     said,
     verdict,
@@ -24,7 +25,7 @@ from playhead.storage.failures import (
 from playhead.storage.limits import limits
 from playhead.storage.listing import found_by_listing, pages
 from playhead.storage.near_ranges import near_together, taken_apart
-from playhead.storage.object_places import object_of, open_store, place_of
+from playhead.storage.object_places import object_of, open_store, place_of, server_of
 from playhead.storage.object_stream import Part, streamed, streamed_at_once, version_of
 from playhead.storage.obstore_library import obstore
 
@@ -66,7 +67,7 @@ class ObjectStores:
     def __init__(self, gap: int = MERGE_GAP) -> None:
         self._library = obstore()
         self._gap = gap
-        self._requests = Requests("the store", verdict, said)
+        self._requests = Requests(server_of, verdict, said, is_unreachable)
         self._stores: dict[tuple[str, str, bool], Any] = {}
         self._lock = threading.Lock()
         # Which give parts of objects, as far as they were asked.
