@@ -53,7 +53,7 @@ def test_lines_of_text(tmp_path: Path, small_blocks: None, name: str):
     leaf = text_leaf("txt", own=TEXT, text=[one, two, three])
     pack = indexed(leaf, tmp_path)
     assert pack.num_rows == 4
-    assert pack.dropped == {"blank line": 4}
+    assert pack.dropped == {"blank line": 4, "manifest without rows": 1}
     assert pack.duration_us.tolist() == [0] * 4
     got = read_all(leaf, pack)
     assert [example.text for example in got] == [" one \n", "zwölf und 二\n", "last\n", "x\n"]

@@ -307,7 +307,9 @@ def test_the_kth_line_belongs_to_the_kth_line(  # noqa: PLR0917 - what Hypothesi
     leaf = pairs(folder, *made, zipped=zipped)
     assert halves_of(leaf, folder, embed_rows=embed) == expected
     blank = sum(not text.strip() for shard in shards for text in shard)
-    assert indexed(leaf, folder).dropped == ({"blank line": blank} if blank else {})
+    empty = sum(not any(text.strip() for text in shard) for shard in shards)
+    reasons = {"blank line": blank, "manifest without rows": empty}
+    assert indexed(leaf, folder).dropped == {why: count for why, count in reasons.items() if count}
 
 
 @pytest.mark.parametrize("embed", [False, True])

@@ -211,6 +211,19 @@ def tarred(folder: Path, members: list[tuple[str, bytes]], rows: list[dict]) -> 
     )
 
 
+def test_an_empty_manifest_is_counted_with_the_members_that_it_forgets(tmp_path: Path):
+    leaf = tarred(tmp_path, [("a.wav", b"A"), ("b.wav", b"B")], [])
+    pack = open_one(leaf, tmp_path / "packs")
+    assert pack.num_rows == 0
+    assert pack.dropped == {"manifest without rows": 1, "tar member without a row": 2}
+
+
+def test_an_empty_manifest_may_lie_beside_an_archive_that_is_none(tmp_path: Path):
+    leaf = tarred(tmp_path, [], [])
+    (tmp_path / "a.tar").write_bytes(b"")
+    assert open_one(leaf, tmp_path / "packs").dropped == {"manifest without rows": 1}
+
+
 def test_rows_find_their_members(tmp_path: Path):
     members = [("b.wav", b"B" * 700), ("dir/a.wav", b"A"), ("talk.wav", b"T" * 512), ("x", b"")]
     rows = [

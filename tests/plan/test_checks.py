@@ -22,7 +22,10 @@ def _start(leaves, shape=None, batching=_LIMIT):
         ([columns("a", [1]), columns("a", [2])], "the same key 'a'"),
         ([columns("a", [1], -1)], "has the weight -1"),
         ([columns("a", [1], 0)], "every weight of the blend is 0"),
-        ([columns("a", [1]), columns("b", [])], "'data/b.json' is empty"),
+        (
+            [columns("a", [1]), columns("b", [])],
+            "'data/b.json' has a weight and no row to draw: its manifests hold no rows",
+        ),
     ],
 )
 def test_blends_that_give_nothing_are_refused(leaves, named):

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from playhead.index.build_target import LeafSources
     from playhead.index.pack import LeafPack
 
-__all__ = ["BAD_ROW", "BLANK_LINE", "EXCLUDED_LINE", "NO_ROW", "Known", "Part", "parts"]
+__all__ = [
+    "BAD_ROW",
+    "BLANK_LINE",
+    "EMPTY_MANIFEST",
+    "EXCLUDED_LINE",
+    "NOT_ROWS",
+    "NO_ROW",
+    "UNUSED_MEMBER",
+    "Known",
+    "Part",
+    "parts",
+]
 
 BAD_ROW = "bad row"
 """The reason under which rows that cannot be used are counted."""
@@ -28,6 +39,15 @@ EXCLUDED_LINE = "excluded line"
 
 NO_ROW = "tar member that is no row"
 """The reason under which members are counted that belong to no sample of their archive."""
+
+UNUSED_MEMBER = "tar member without a row"
+"""The reason under which members are counted that no row of their manifest asks for."""
+
+EMPTY_MANIFEST = "manifest without rows"
+"""The reason under which sources are counted that hold no row at all."""
+
+NOT_ROWS = frozenset({BLANK_LINE, EMPTY_MANIFEST, NO_ROW, UNUSED_MEMBER})
+"""The reasons under which something else than rows is counted."""
 
 
 class Known(NamedTuple):

@@ -13,7 +13,14 @@ from playhead.index.build_audios import AUDIO_FIELD, find_turns, name_archives
 from playhead.index.build_fields import FieldFiles
 from playhead.index.build_measure import measure
 from playhead.index.build_members import lies_in_members, scan_members
-from playhead.index.build_parts import BAD_ROW, BLANK_LINE, EXCLUDED_LINE
+from playhead.index.build_parts import (
+    BAD_ROW,
+    BLANK_LINE,
+    EMPTY_MANIFEST,
+    EXCLUDED_LINE,
+    NOT_ROWS,
+    UNUSED_MEMBER,
+)
 from playhead.index.build_rows import (
     Rows,
     ScanTask,
@@ -105,11 +112,17 @@ def scan(task: ScanTask) -> Iterator[Rows]:
     before = [stamp(path) for path in paths]
     reader: Any = format_of(task.leaf)
     if isinstance(reader, ScannedFormat):
-        yield from _scan_table(task, reader)
+        found = _scan_table(task, reader)
     elif lies_in_members(reader, task.pair):
-        yield from scan_members(task, reader)
+        found = scan_members(task, reader)
     else:
-        yield from _scan_lines(task, reader)
+        found = _scan_lines(task, reader)
+    num_rows = 0
+    for rows in found:
+        num_rows += len(rows.columns["shard"])
+        yield rows
+    if not num_rows and NOT_ROWS.issuperset(+task.dropped):
+        task.dropped[EMPTY_MANIFEST] += 1
     for path, old in zip(paths, before, strict=True):
         check_unchanged(path, old)
 
@@ -151,8 +164,10 @@ def _scan_lines(task: ScanTask, reader: Any) -> Iterator[Rows]:
         if others.is_json:
             num_rows -= task.dropped[BLANK_LINE] - blank_before
     others.fields.finish(num_rows)
+    if task.has_offsets and not num_rows:
+        others.archives.scan_all()
     if others.archives.num_unused:
-        task.dropped["tar member without a row"] += others.archives.num_unused
+        task.dropped[UNUSED_MEMBER] += others.archives.num_unused
 
 
 def _scan_block(

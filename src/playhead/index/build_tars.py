@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from playhead.errors import ArchiveError
 from playhead.formats import BadRowError
 from playhead.index.build_audios import TurnPlaces
 from playhead.index.foreign import member_offsets
@@ -199,6 +201,13 @@ class ArchiveIndex:
     def _scan(self, number: int, name_of: Callable[[str], str] = str) -> TarIndex:
         path, pack = self._paths[number], self._offsets_from
         return TarIndex(path, name_of, None if pack is None else member_offsets(pack, path))
+
+    def scan_all(self) -> None:
+        """Scan all archives, so that members are counted which nothing asks for."""
+        for number in range(len(self._paths)):
+            # One that cannot be read is of no use, and nothing needs it.
+            with suppress(ArchiveError):
+                self._index(number)
 
     @property
     def num_unused(self) -> int:

@@ -12,6 +12,7 @@ from playhead.fetch.access_mode import access_mode
 from playhead.fetch.augment import Augmentation
 from playhead.fetch.augment.noise import open_noise
 from playhead.formats import get_format
+from playhead.index.build_parts import NOT_ROWS
 from playhead.index.member_offsets import demand_member_offsets
 from playhead.loader.audio_lengths import audio_tokens_of
 from playhead.loader.columns import columns_of, slice_length_of
@@ -148,7 +149,8 @@ def _check_rows(blend: Blend, packs: Sequence[LeafPack]) -> None:
         lines = extra_lines(leaf)
         if lines is not None:
             lines.check(pack.num_rows)
-        if pack.num_rows == 0 and pack.dropped:
+        # A leaf that never had a row is no matter of what left them out: its plan says so.
+        if pack.num_rows == 0 and not NOT_ROWS.issuperset(pack.dropped):
             why = ", ".join(f"{reason}: {count:,}" for reason, count in pack.dropped.items())
             raise ConfigError(
                 f"no row of leaf {leaf.name} is left: {why}",

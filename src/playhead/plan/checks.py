@@ -83,6 +83,12 @@ def _check_leaf(leaf: LeafColumns, shape: Shape, batching: Batching) -> bool:
     _check_sides(leaf, shape, batching)
     _check_longest(leaf, shape, batching)
     kept = leaf_facts(leaf, shape, batching).accepted > 0
+    if not kept and not shape.finite and not leaf.num_rows:
+        raise PlanError(
+            f"leaf {leaf.name!r} has a weight and no row to draw: its manifests hold no rows",
+            where=leaf.key,
+            fix="Restore its data, or give the leaf the weight 0",
+        )
     if not kept and not shape.finite:
         raise PlanError(
             f"leaf {leaf.name!r} has a weight and no row to draw:"

@@ -315,6 +315,7 @@ CASES = {
 BY_THEMSELVES = {
     "cache-bytes",
     "cache-space",
+    "empty-manifest",
     "fetch-audio",
     "fetch-data",
     "fetch-storage",
@@ -381,6 +382,32 @@ def test_a_limit_that_is_refused_is_not_missing_as_well(look, corpus, limit):
     config = section(plain(corpus), **{"batch_size": None, **limit})
     assert look("config-refused", config)
     assert not look("batch-limit", config)
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_a_manifest_without_rows_is_named_and_a_leaf_of_such_ones_fails(
+    look, subject_of, corpus, place, is_indexed
+):
+    tars = [write_tar(place / f"audio_{number}.tar", [("a.wav", b"A")]) for number in range(2)]
+    row = {"audio_filepath": "a.wav", "duration": 1, "text": "x"}
+    for full, severity in ((1, None), (0, "fail")):
+        manifests = [
+            write_jsonl(place / f"manifest_{number}.json", [row] * (full * number))
+            for number in range(2)
+        ]
+        entry = {
+            "type": "nemo_tarred",
+            "manifest_filepath": [str(path) for path in manifests],
+            "tarred_audio_filepaths": [str(path) for path in tars],
+        }
+        if is_indexed:
+            build_packs([named.leaf for named in subject_of(section(entry)).leaves])
+        [seen] = look("empty-manifest", section(entry))
+        assert seen.saw.startswith(f"{2 - full} of 2 manifests")
+        assert seen.saw.endswith(str(manifests[0]))
+        assert seen.severity == severity
+    unused, full = {**entry, "weight": 0}, tarred(corpus, weight=1)
+    assert look("empty-manifest", section(unused, full))[0].severity is None
 
 
 def test_an_indexes_root_that_is_a_file_fails(look, corpus):

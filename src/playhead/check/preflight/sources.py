@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from playhead.check.preflight.changes import diff, written
 from playhead.check.preflight.files import lost_files, without_secrets
+from playhead.check.preflight.packs import pack_states
 from playhead.check.preflight.reading import faults_of
 from playhead.check.preflight.rule import Seen, rule
 from playhead.errors import PlayheadError
+from playhead.index.source import stamps
 from playhead.paths import scheme
 from playhead.storage import access
 from playhead.storage.access import OBJECT_SCHEMES
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from playhead.check.preflight.subject import Named, Subject
     from playhead.index.build_target import LeafSources
+    from playhead.index.pack import Pack
 
 __all__: list[str] = []
 
@@ -85,6 +88,46 @@ def shard_pairing(subject: Subject) -> Iterator[Seen]:
         what = str(error).partition(f" ({error.where})")[0].rstrip(".")
         role = "tar" if "tar" in named.leaf.paths else None
         yield Seen(what, str(named.place(role)), advice=error.advice)
+
+
+@rule("empty-manifest", "warning", "A manifest that lost its rows takes its archive with it")
+def empty_manifest(subject: Subject) -> Iterator[Seen]:
+    """Manifests without rows: by its pack where that is up to date, else files without bytes."""
+    packs = {
+        id(named): state.pack
+        for state in pack_states(subject)
+        if state.state == "fresh"
+        for named, _ in state.members
+    }
+    for named, sources in subject.sources:
+        manifests, pack = [pair.manifest for pair in sources.pairs], packs.get(id(named))
+        empty = _without_bytes(manifests) if pack is None else _without_rows(pack, sources)
+        if empty:
+            is_whole = len(empty) == len(manifests)
+            yield Seen(
+                f"{len(empty)} of {len(manifests)} manifests of leaf {named.leaf.name} hold no"
+                f" rows: {empty[0]}",
+                str(named.place()),
+                advice="Restore them, or give the leaf the weight 0"
+                if is_whole
+                else "Restore them, or leave them and their archives out of the blend",
+                severity="fail" if is_whole and named.leaf.weight else None,
+            )
+
+
+def _without_rows(pack: Pack, sources: LeafSources) -> list[str]:
+    leaf = pack.leaf(sources.leaf.key, sources.source)
+    table = leaf.shards
+    return [table.uris[place] for place in leaf.entry.manifests if not table.rows[place]]
+
+
+def _without_bytes(manifests: list[str]) -> list[str]:
+    files = [path for path in manifests if not path.startswith("pipe:")]
+    try:
+        return [path for path, one in zip(files, stamps(files), strict=True) if not one.size]
+    except PlayheadError:
+        # Another rule says which file is missing.
+        return []
 
 
 @rule("cut-map-fns", "fail", "The samples would not be what the functions make of them", 3)
