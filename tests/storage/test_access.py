@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from playhead.errors import DataError, NotSupportedError, SourceNotFoundError
-from playhead.storage import access
+from playhead.storage import access, pipe
 from playhead.storage.base import ByteRange
 
 
@@ -58,3 +60,16 @@ def test_what_is_missing_or_short_is_named(files, tmp_path):
 def test_a_scheme_that_nothing_reads_is_refused(uri):
     with pytest.raises(NotSupportedError, match="Nothing reads"):
         access.stats([uri])
+
+
+def test_threads_that_come_first_together_share_a_store(monkeypatch):
+    class Slow:
+        def __init__(self):
+            time.sleep(0.05)
+
+    monkeypatch.setattr(pipe, "PipeStore", Slow)
+    access._store.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        stores = set(pool.map(access.store_of, ["pipe:true"] * 8))
+    access._store.cache_clear()
+    assert len(stores) == 1

@@ -218,6 +218,19 @@ def test_credentials_may_come_from_the_files_of_the_aws_tools(seaweed, monkeypat
 def test_a_bucket_that_is_missing_is_no_missing_object(s3):
     with pytest.raises(StorageError, match=r"bucket does not exist.*s3://no-such-bucket/a"):
         access.read_ranges("s3://no-such-bucket/a", [0], [1])
+    for _ in range(2):
+        with pytest.raises(StorageError, match=r"bucket does not exist.*s3://no-such-bucket/b"):
+            access.stats(["s3://no-such-bucket/b"])
+
+
+def test_whether_a_bucket_is_there_is_asked_once(seaweed, monkeypatch):
+    seaweed.put("objects", "plain.bin", b"x")
+    with FaultProxy(seaweed.port) as proxy:
+        servers.use(monkeypatch, seaweed.environment(proxy.url))
+        for number in range(3):
+            with pytest.raises(SourceNotFoundError):
+                access.stats([f"s3://objects/gone-{number}"])
+        assert proxy.seen().requests == 3 + 1
 
 
 def test_wrong_credentials_are_refused_at_once(seaweed, monkeypatch):

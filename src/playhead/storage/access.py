@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -43,6 +44,8 @@ OBJECT_SCHEMES: Final = frozenset({"s3", "gs", "az", "http", "https"})
 """Schemes that `playhead[s3]` reads."""
 
 _SCHEMES: Final = OBJECT_SCHEMES | {"ais", "pipe"}
+# By process: a thread of the parent may hold its lock for ever.
+_opening: Final[dict[int, threading.Lock]] = {}
 
 
 def is_remote(uri: str) -> bool:
@@ -75,7 +78,10 @@ def store_of(uri: str) -> Store:
             where=uri,
             fix="Use a path, or one of " + ", ".join(sorted(_SCHEMES)),
         )
-    return _store("ais" if served_by_aistore(uri) else name, os.getpid())
+    process = os.getpid()
+    # Threads that come first together share one: a store knows what it went through.
+    with _opening.setdefault(process, threading.Lock()):
+        return _store("ais" if served_by_aistore(uri) else name, process)
 
 
 @lru_cache(maxsize=16)

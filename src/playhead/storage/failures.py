@@ -22,6 +22,7 @@ __all__ = [
     "is_behind_end",
     "is_passing",
     "is_unreachable",
+    "names_no_bucket",
     "refuses_head",
     "said",
     "verdict",
@@ -57,6 +58,12 @@ def ignores_ranges(error: Exception) -> bool:
 def is_behind_end(error: Exception) -> bool:
     """Whether bytes were asked for that lie behind the end of an object."""
     return "status code: 416" in str(error)
+
+
+def names_no_bucket(error: Exception) -> bool:
+    """Whether an answer says that there is no such bucket or container."""
+    code = _CODE.search(str(error))
+    return code is not None and code[1] in ("NoSuchBucket", "ContainerNotFound")
 
 
 def refuses_head(error: Exception) -> bool:
@@ -128,7 +135,7 @@ def verdict(error: Exception, where: str) -> PlayheadError | None:
     if is_passing(error):
         return None
     text = str(error)
-    if "NoSuchBucket" in text:
+    if names_no_bucket(error):
         # Not a thing that one sample lacks: a name that is wrong, or a store that is gone.
         return StorageError(
             "the bucket does not exist", where=where, fix="Correct its name, or the endpoint"

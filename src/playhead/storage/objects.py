@@ -16,7 +16,9 @@ from playhead.storage.failures import (
     ShortAnswerError,
     ignores_ranges,
     is_behind_end,
+    is_passing,
     is_unreachable,
+    names_no_bucket,
     refuses_head,
     said,
     verdict,
@@ -72,6 +74,8 @@ class ObjectStores:
         self._lock = threading.Lock()
         # Which give parts of objects, as far as they were asked.
         self._ranges: dict[tuple[str, str], bool] = {}
+        # Buckets that are there, as far as a missing object made one ask.
+        self._buckets: set[tuple[str, str]] = set()
 
     def stats(self, uris: Sequence[str]) -> list[Stat]:
         """Look at objects, side by side; many of one folder by its listing.
@@ -214,6 +218,9 @@ class ObjectStores:
         store = self._store(place)
         try:
             return self._library.head(store, place.path)
+        except FileNotFoundError:
+            self._check_bucket(place, store)
+            raise
         except Exception as error:
             # A signed URL is good for one kind of request, and some servers know but one.
             if not (place.scheme.startswith("http") and refuses_head(error)):
@@ -226,6 +233,18 @@ class ObjectStores:
             if not ignores_ranges(error):
                 raise
             return self._library.get(store, place.path).meta
+
+    def _check_bucket(self, place: ObjectPlace, store: Any) -> None:
+        """Raise what says that a bucket is missing: an answer without a body does not tell."""
+        if place.scheme.startswith("http") or place.origin in self._buckets:
+            return
+        try:
+            next(self._library.list(store, chunk_size=1), ())
+        except Exception as error:
+            if is_passing(error) or names_no_bucket(error):
+                raise
+            # Who may not list it is not told more.
+        self._buckets.add(place.origin)
 
     def _listed(self, uris: Sequence[str]) -> dict[str, Any]:
         """What listings say of objects, where that is less work than asking for each."""
