@@ -76,7 +76,7 @@ def test_failures_are_named_and_the_others_built(tmp_path):
         "- {type: mystery, manifest_filepath: other.jsonl}\n"
     )
     done = playhead("blend.yaml", cwd=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert lines[0].startswith("Note: an entry of the unknown type 'mystery'")
@@ -116,6 +116,17 @@ def test_bad_calls_end_with_2_and_no_traceback(tmp_path, arguments, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_config_of_misspelt_types_alone_is_refused_by_name(tmp_path):
+    (tmp_path / "a.json").write_text("")
+    (tmp_path / "blend.yaml").write_text(
+        "train_ds: {input_cfg: [{type: nemmo, manifest_filepath: a.json}]}\n"
+    )
+    done = playhead("blend.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the input type 'nemmo' is not known" in done.stderr.lower()
+    assert "Write `nemo`" in done.stderr
 
 
 def test_configs_get_packs(tmp_path):

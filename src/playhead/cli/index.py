@@ -16,7 +16,7 @@ from playhead.cli.machines import RayAddress, WorkerCount, machines
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.parts import PartOption, share_of_option
 from playhead.cli.progress import Heartbeat, say
-from playhead.errors import NotSupportedError, PlayheadError
+from playhead.errors import ConfigError, NotSupportedError, PlayheadError
 from playhead.paths import scheme
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def index(
     report.say_failures()
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
-    raise typer.Exit(1 if report.failures else 0)
+    raise typer.Exit(report.exit_code)
 
 
 def _build_sidecars(report: Report, workers: Workers) -> None:
@@ -233,6 +233,7 @@ def _read(named: NamedBlend, data_blend_dir: str | None, report: Report) -> Blen
         report.note(f"no packs are built for {name}: {error}")
     except PlayheadError as error:
         say(report.fail("pack", name, error))
+        report.is_refused |= isinstance(error, ConfigError)
     return None
 
 

@@ -49,6 +49,8 @@ class Report:
     """Samples in them."""
     failures: list[Failure] = field(default_factory=list[Failure])
     """What went wrong, in order."""
+    is_refused: bool = False
+    """Whether a config is among that which cannot be used."""
     packs: list[PackResult] = field(default_factory=list["PackResult"])
     """The packs, those that were fresh included."""
     tokens: list[TokenResult] = field(default_factory=list["TokenResult"])
@@ -59,6 +61,11 @@ class Report:
     """Which part of the work this is; None for all of it."""
     notes: list[str] = field(default_factory=list[str])
     """What a person should know."""
+
+    @property
+    def exit_code(self) -> int:
+        """0; 1 if something could not be indexed; 2 if a config cannot be used."""
+        return 2 if self.is_refused else int(bool(self.failures))
 
     @property
     def missing_parts(self) -> list[int]:

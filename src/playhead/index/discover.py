@@ -173,6 +173,8 @@ class _Walk:
             if isinstance(entry, list):
                 self.entries(tree, cast("list[Any]", entry), at, root)
             elif isinstance(entry, dict) and "type" in entry:
+                # Whatever its type is: who reads the blend says what is wrong with it.
+                self.mentions += 1
                 self._entry(tree, cast("dict[Any, Any]", entry), at, root)
             elif isinstance(entry, dict):
                 self._mapping(tree, cast("dict[Any, Any]", entry), at, root)
