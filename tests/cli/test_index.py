@@ -95,6 +95,24 @@ def test_failures_are_named_and_the_others_built(tmp_path):
     assert not (tmp_path / "bad.tar.idx").exists()
 
 
+def test_what_fails_for_one_reason_is_not_listed_file_by_file_at_the_end(tmp_path):
+    names = [f"gone_{number}.jsonl" for number in range(6)]
+    (tmp_path / "bad.tar").write_bytes(b"x" * 1024)
+    entries = [f"- {{type: txt_jsonl, paths: {name}}}" for name in names]
+    (tmp_path / "blend.yaml").write_text("\n".join(entries) + "\n")
+    done = playhead("blend.yaml", "bad.tar", "--json", cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    listed = lines[lines.index("7 index build(s) failed:") + 1 :]
+    assert len(listed) == 5, listed
+    assert sum("(jsonl): The file does not exist (gone_" in line for line in listed) == 3
+    assert sum("bad.tar (" in line for line in listed) == 1
+    assert listed.count("  … and 3 more, for the same reason") == 1
+    # Nothing is lost: each is named when it fails, and in the summary.
+    assert all(any(f"[FAIL] jsonl {name}: " in line for line in lines) for name in names)
+    failed = {one["path"] for one in json.loads(done.stdout)["failures"]}
+    assert failed == {*names, "bad.tar"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

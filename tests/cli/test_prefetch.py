@@ -171,6 +171,22 @@ def test_a_missing_index_is_a_failure_and_the_others_are_copied(tmp_path: Path, 
     assert (summary["copied"], [one["source"] for one in summary["failures"]]) == (3, [lost])
 
 
+def test_what_is_missing_everywhere_is_not_listed_file_by_file_at_the_end(tmp_path: Path):
+    paths = [tmp_path / f"m_{number}.jsonl" for number in range(5)]
+    for path in paths:
+        write_jsonl(path, [{"audio_filepath": "/a.wav", "duration": 1.0}])
+    config = write_config(
+        tmp_path / "c.yaml",
+        {"type": "nemo", "manifest_filepath": [[str(path)] for path in paths]},
+    )
+    done = run(config, "--indexes-root", "fast", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    end = done.stderr.partition("\n5 copy operation(s) failed:\n")[2].splitlines()
+    assert len(end) == 4, end
+    assert end[-1] == "  … and 2 more, for the same reason"
+    assert len(json.loads(done.stdout)["failures"]) == 5
+
+
 def test_two_files_with_one_place_are_refused(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     row = [{"audio_filepath": "/a.wav", "duration": 1.0}]

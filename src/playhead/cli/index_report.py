@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.cli.parts import missing_note
 from playhead.cli.progress import say
+from playhead.cli.repeated import without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,11 +128,14 @@ class Report:
         self.note(missing_note(missing, share, arguments))
 
     def say_failures(self) -> None:
-        """Print all failures once more, for those who read only the end."""
+        """Print the failures once more, for those who read only the end."""
         if self.failures:
             say(f"\n{len(self.failures)} index build(s) failed:")
-            for failure in self.failures:
-                say(f"  {failure.path} ({failure.kind}): {failure.error}")
+            for line in without_repeats(
+                (f"  {one.path} ({one.kind}): {one.error}", one.error.replace(one.path, ""))
+                for one in self.failures
+            ):
+                say(line)
 
     def to_json(self, *, dry_run: bool) -> str:
         """Give everything as one line of JSON."""

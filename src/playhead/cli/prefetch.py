@@ -12,6 +12,7 @@ from playhead.cli import app
 from playhead.cli.configs import discover_configs, import_all, read_named
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import Heartbeat, say
+from playhead.cli.repeated import without_repeats
 from playhead.errors import ConfigError, NotSupportedError
 from playhead.paths import scheme
 
@@ -103,8 +104,8 @@ def prefetch(
         failures = _copy(pending, threads)
     if failures:
         say(f"\n{len(failures)} copy operation(s) failed:")
-        for failure in failures:
-            say(_line(failure))
+        for line in without_repeats((_line(failure), _reason(failure)) for failure in failures):
+            say(line)
     if as_json:
         summary = {
             "dry_run": dry_run,
@@ -160,3 +161,10 @@ def _copy(pending: Sequence[Copy], threads: int) -> list[Copied]:
 def _line(failure: Copied) -> str:
     source, target = failure.copy
     return f"  {source}  ->  {target}: {failure.error}"
+
+
+def _reason(failure: Copied) -> str:
+    text = str(failure.error)
+    for path in failure.copy:
+        text = text.replace(path, "")
+    return text
