@@ -323,6 +323,7 @@ BY_THEMSELVES = {
     "index-stale",
     "index-time",
     "lhotse-version",
+    "no-batch",
     "nodes-differ",
     "pack-damaged",
     "pack-missing",
@@ -408,6 +409,20 @@ def test_a_manifest_without_rows_is_named_and_a_leaf_of_such_ones_fails(
         assert seen.severity == severity
     unused, full = {**entry, "weight": 0}, tarred(corpus, weight=1)
     assert look("empty-manifest", section(unused, full))[0].severity is None
+
+
+def test_a_plan_without_a_batch_is_refused_where_the_packs_are_there(look, subject_of, corpus):
+    """The limits of a section are compared with what its packs say, as training does first."""
+    config = section(tarred(corpus), min_duration=5)
+    with pytest.raises(CannotRun, match="not all packs"):
+        look("no-batch", config)
+    build_packs([named.leaf for named in subject_of(config).leaves])
+    [seen] = look("no-batch", config)
+    assert "min_duration is 5 s and the durations" in seen.saw
+    assert seen.advice == "Widen that limit, or give the leaf the weight 0"
+    assert look("no-batch", section(tarred(corpus), min_duration=0.1)) == []
+    # What limits a batch is asked by another rule.
+    assert look("no-batch", section(tarred(corpus), batch_size=None)) == []
 
 
 def test_an_indexes_root_that_is_a_file_fails(look, corpus):

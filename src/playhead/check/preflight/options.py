@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playhead.check.preflight.subject import Subject
     from playhead.config import Options
 
-__all__: list[str] = []
+__all__ = ["is_limited"]
 
 # Longer than this no sample is: who writes more means milliseconds.
 _LONGEST_SAMPLE = 7200.0
@@ -84,7 +84,7 @@ def batch_limit(subject: Subject) -> Iterator[Seen]:
     refused = {spot_of(fault.where) for fault in subject.faults}
     for _, options, _, spot in subject.parts:
         # A limit that cannot be one is said by itself.
-        if _is_limited(options) or not refused.isdisjoint(map(spot.at, _LIMITS)):
+        if is_limited(options) or not refused.isdisjoint(map(spot.at, _LIMITS)):
             continue
         wanted = (
             {"batch_tokens": 8192} if options.use_multimodal_sampling else {"batch_duration": 600.0}
@@ -102,7 +102,8 @@ def batch_limit(subject: Subject) -> Iterator[Seen]:
         )
 
 
-def _is_limited(options: Options) -> bool:
+def is_limited(options: Options) -> bool:
+    """Whether anything limits a batch."""
     in_tokens = options.use_multimodal_sampling
     return (
         options.batch_size is not None

@@ -84,6 +84,7 @@ def rules() -> Iterator[Rule]:
     # Each module adds its own when it is imported.
     from playhead.check.preflight import (  # noqa: PLC0415
         fetch_rules,
+        first_batch,
         indexes,
         launcher,
         node_rules,
@@ -98,7 +99,7 @@ def rules() -> Iterator[Rule]:
 
     groups = (
         reading, sources, weights, options, tokens, indexes, storage, launcher, space,
-        node_rules, fetch_rules,
+        first_batch, node_rules, fetch_rules,
     )  # fmt: skip
     for group in groups:
         name = group.__name__
