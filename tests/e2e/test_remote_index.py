@@ -161,6 +161,26 @@ def test_indexes_may_lie_on_s3(seaweed: S3Server, data, entries, local, tmp_path
     assert index(config, "s3://indexes/root", environment)[1]["built"] == 0
 
 
+def test_a_dead_store_is_waited_for_once(entries, tmp_path):
+    (port,) = servers.free_ports(1)
+    server = f"http://127.0.0.1:{port}"
+    environment = {
+        "AWS_ENDPOINT_URL": server,
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "PLAYHEAD_STORAGE_TRIES": "3",
+    }
+    named = [one for one in entries if one["type"] == "nemo_tarred"][:1]
+    config = config_of(named, "s3://dead", tmp_path / "blend.yaml")
+    code, summary, said = index(config, tmp_path / "root", environment)
+    assert code == 1
+    errors = [one["error"] for one in summary["failures"]]
+    assert len(errors) > 3
+    assert all(server in error for error in errors)
+    assert all("a moment ago either" in error for error in errors), said
+    assert "more, for the same reason" in said
+
+
 @pytest.fixture
 def web(data: Path, tmp_path: Path) -> Iterator[str]:
     with servers.caddy(data, logs=tmp_path / "logs") as server:

@@ -151,6 +151,16 @@ class Refusing:
         return "good"
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """What commands set."""
+    monkeypatch.setenv("PLAYHEAD_STORAGE_UNREACHED_SECONDS", "30")
+    limits.cache_clear()
+    yield
+    limits.cache_clear()
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_could_not_be_reached_is_not_waited_for_again(requests):
     act = Refusing()
     with pytest.raises(StorageError, match=r"failed \d+ times"):
@@ -165,6 +175,7 @@ def test_a_server_that_could_not_be_reached_is_not_waited_for_again(requests):
     assert act.tries == 3 + limits().tries
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("error", [None, OSError("503")])
 def test_a_server_that_is_there_again_is_waited_for_as_ever(requests, error):
     act = Refusing()
@@ -182,6 +193,7 @@ def test_a_server_that_is_there_again_is_waited_for_as_ever(requests, error):
     assert act.tries == limits().tries
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_failed_otherwise_is_waited_for_again(requests):
     act = Refusing()
     act.error = OSError("503")
@@ -192,9 +204,8 @@ def test_a_server_that_failed_otherwise_is_waited_for_again(requests):
         assert act.tries == limits().tries
 
 
-def test_after_a_while_a_server_that_could_not_be_reached_is_waited_for(requests, monkeypatch):
+def test_training_waits_for_a_server_again_and_again(requests):
     act = Refusing()
-    monkeypatch.setattr(calls, "_UNREACHED", 0.0)
     for _ in range(2):
         act.tries = 0
         with pytest.raises(StorageError):

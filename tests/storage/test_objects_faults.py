@@ -116,6 +116,7 @@ def test_an_error_names_the_server_that_nobody_can_reach(monkeypatch, scheme):
     (port,) = servers.free_ports(1)
     server = f"http://127.0.0.1:{port}"
     keys = {"AWS_ENDPOINT_URL": server, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    keys["PLAYHEAD_STORAGE_UNREACHED_SECONDS"] = "30"
     servers.use(monkeypatch, {**QUICK, **keys})
     folder = "s3://bucket" if scheme == "s3" else server
     failed = rf" at {server} failed 3 times in .*: no connection could be made \({folder}/a\)"

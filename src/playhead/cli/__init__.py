@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -49,6 +50,9 @@ def main() -> None:
     )
 
     del check, demo, index, pack, prefetch
+    # A command looks at many files, and its workers do: a dead server is not waited for at each.
+    # Training is more patient: another try of it may come when the server is there again.
+    os.environ.setdefault("PLAYHEAD_STORAGE_UNREACHED_SECONDS", "30")
     try:
         app()
     except PlayheadError as error:

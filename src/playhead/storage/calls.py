@@ -28,8 +28,6 @@ _PATIENCE: Final = 5.0
 _PATIENCE_IN_SILENCE: Final = 10.0
 # Seconds between two lines about one server.
 _QUIET: Final = 10.0
-# Seconds for which a server that nobody could reach is not waited for again.
-_UNREACHED: Final = 30.0
 _PAUSES: Final = (0.1, 0.4, 1.6, 6.4, 12.8)
 # Not the one that everybody shares: what datasets draw must not depend on what failed.
 _random = random.Random()  # noqa: S311 - no secret
@@ -281,7 +279,7 @@ class Requests:
         if not self._unreached:
             return False
         since = self._unreached.get(self._server_of(place))
-        return since is not None and time.monotonic() - since < _UNREACHED
+        return since is not None and time.monotonic() - since < limits().unreached_seconds
 
     def _abandon(self) -> None:
         """Try nothing again: the process ends, and waits for what is under way."""

@@ -28,6 +28,8 @@ class Limits:
     """The most tries of one request within the deadline."""
     concurrency: int = 64
     """Requests under way at once in one process."""
+    unreached_seconds: float = 0.0
+    """For how long a server to which a call got no connection is tried once by further calls."""
 
 
 @lru_cache(maxsize=1)
@@ -55,8 +57,8 @@ def limits() -> Limits:
         try:
             value = type(default)(text)
         except ValueError:
-            value = 0
-        if not 0 < value <= _MOST:
+            value = -1
+        if value != default and not 0 < value <= _MOST:
             raise ConfigError(
                 f"{name} is {text!r}, which is not a positive number up to {_MOST:,}",
                 fix=f"Give a number, or leave it out for {default}",
