@@ -122,6 +122,10 @@ def said(error: BaseException) -> str:
     >>> said(TimeoutError())
     'TimeoutError'
     """
+    if is_unreachable(error):
+        # The client tells of its pools, and of the whole URL. Targets have hosts of their own.
+        pool = error.args[0].pool
+        return f"no connection could be made to {pool.host}:{pool.port}"
     text, name = str(error), type(error).__name__
     status = status_of(error)
     if status:
@@ -135,9 +139,11 @@ def said(error: BaseException) -> str:
 
 def is_unreachable(error: BaseException) -> bool:
     """Whether an error says that there was no connection at all."""
+    cause = getattr(error.args[0], "reason", None) if error.args else None
+    if cause is None:
+        return False
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError  # noqa: PLC0415
 
-    cause = getattr(error.args[0], "reason", None) if error.args else None
     return isinstance(cause, (ConnectTimeoutError, NewConnectionError))
 
 
