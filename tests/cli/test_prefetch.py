@@ -161,7 +161,7 @@ def test_a_missing_index_is_a_failure_and_the_others_are_copied(tmp_path: Path, 
     done = run(indexed, *options, "--json", cwd=tmp_path)
     assert done.returncode == 1
     to = f"fast{tmp_path}/data/audio_0.tar.idx"
-    said = "The file does not exist"
+    said = "The index does not exist. Make it with `playhead index`"
     assert any(
         line.startswith(f"  [FAIL] {lost}  ->  {to}: {said}") for line in done.stderr.splitlines()
     )

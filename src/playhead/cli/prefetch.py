@@ -114,7 +114,7 @@ def prefetch(
             "to_copy": [copy._asdict() for copy in pending],
             "copied": 0 if dry_run else len(pending) - len(failures),
             "failures": [
-                {**failure.copy._asdict(), "error": str(failure.error)} for failure in failures
+                {**failure.copy._asdict(), "error": _said(failure)} for failure in failures
             ],
         }
         typer.echo(json.dumps(summary, ensure_ascii=False))
@@ -160,11 +160,18 @@ def _copy(pending: Sequence[Copy], threads: int) -> list[Copied]:
 
 def _line(failure: Copied) -> str:
     source, target = failure.copy
-    return f"  {source}  ->  {target}: {failure.error}"
+    return f"  {source}  ->  {target}: {_said(failure)}"
+
+
+def _said(failure: Copied) -> str:
+    """Why a copy failed; an index that is not there was never made, so nobody can restore it."""
+    if failure.copy.source.endswith(".idx") and isinstance(failure.error, FileNotFoundError):
+        return "The index does not exist. Make it with `playhead index`, and start again."
+    return str(failure.error)
 
 
 def _reason(failure: Copied) -> str:
-    text = str(failure.error)
+    text = _said(failure)
     for path in failure.copy:
         text = text.replace(path, "")
     return text
