@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NAME_BYTES", "REINDEX", "checked_header", "checked_name", "whole_name"]
 
-REINDEX: Final = "Run `playhead index` again; if the file should not have changed, restore it"
+REINDEX: Final = (
+    "Run `playhead index` again (`playhead pack --overwrite` where index_pack names the pack); if"
+    " the file should not have changed, restore it"
+)
 """What to do about a file that is not the one that was indexed."""
 
 NAME_BYTES: Final = 4 * BLOCK

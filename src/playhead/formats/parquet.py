@@ -40,7 +40,10 @@ _log = logging.getLogger(__name__)
 
 _GIANT_BYTES = 512 << 20
 _MOST_LAYOUTS = 1024
-_REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
+_REINDEX = (
+    "Run `playhead index` again (`playhead pack --overwrite` where index_pack names the pack); if"
+    " the file should not have changed, restore it"
+)
 
 
 @register("parquet")

@@ -293,8 +293,9 @@ class Pack:
         """
         leaf = self.find(key, source)
         if leaf is None:
-            keys = [leaf.key for leaf in self.leaves[:5]]
-            shown = ", ".join(keys) + (", …" if len(self.leaves) > 5 else "")
+            uris = self.shards.uris
+            some = [f"{leaf.key} ({uris[leaf.shard_start]})" for leaf in self.leaves[:5]]
+            shown = ", ".join(some) + (", …" if len(self.leaves) > 5 else "")
             raise IndexFileError(
                 f"the pack does not hold leaf {key} but {shown}", where=self.path, fix=REBUILD
             )

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RowBlock", "examples", "place_of", "read_rows"]
 
-_REINDEX = "Run `playhead index` again; if the file should not have changed, restore it"
+_REINDEX = (
+    "Run `playhead index` again (`playhead pack --overwrite` where index_pack names the pack); if"
+    " the file should not have changed, restore it"
+)
 # Bytes between rows, of rows that were left out, which are cheaper to read than to pass over.
 _SPARE = 1 << 20
 _AUDIO = "audio"

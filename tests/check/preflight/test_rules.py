@@ -20,6 +20,7 @@ from playhead.index.build_pace import Pace
 from playhead.index.build_pack import PackSettings, plan_pack, write_plan
 from playhead.index.build_scan import scan
 from playhead.index.build_target import Target, leaf_sources
+from playhead.index.source import Stamp
 from playhead.storage import access
 from support.corpus import write_jsonl, write_tar
 
@@ -194,6 +195,7 @@ CASES = {
         opt(**PACKED),
         opt(**PACKED, max_tokens=100),
     ),
+    "options-elsewhere": ("a list of entries", lambda corpus: [plain(corpus)], opt()),
     "units": ("30000 seconds", opt(max_duration=30000), opt(max_duration=30)),
     "no-workers": ("is 0", opt(num_workers=0), opt(num_workers=1)),
     "tokenizer": (
@@ -611,7 +613,34 @@ def test_declared_packs(look, subject_of, corpus, place):
     entry["index_pack"] = str(place / "gone.idxpack")
     [seen] = look("pack-missing", config)
     assert seen.where == "config.yaml: train_ds.input_cfg[0].index_pack"
-    assert "playhead pack -o" in seen.advice
+    assert seen.advice == f"Run `playhead pack -o {place / 'gone.idxpack'} config.yaml`"
+
+
+def test_a_pack_of_other_leaves_is_bound_to_these_or_built_again(look, subject_of, corpus):
+    [pack] = built(subject_of(section(plain(corpus))))
+    [seen] = look("pack-missing", section(tarred(corpus, indexed=True, index_pack=str(pack))))
+    assert "audio__OP_0..2_CL_.tar" in seen.saw or "manifest" in seen.saw
+    assert f"({corpus['plain']})" in seen.saw
+    assert f"playhead pack --rebind {pack} -o NEW config.yaml" in seen.advice
+    assert f"playhead pack --overwrite -o {pack} config.yaml" in seen.advice
+
+
+def test_a_list_of_entries_is_asked_for_no_options(look, corpus):
+    config = [plain(corpus)]
+    for id_ in ("batch-limit", "no-workers"):
+        assert look(id_, config) == []
+        assert look(id_, {"input_cfg": config})
+    [seen] = look("indexes-root-unset", [remote("s3")])
+    assert seen.change == ()
+
+
+def test_data_that_fit_on_the_disk_may_have_any_cache(look, monkeypatch):
+    config = section(remote("s3"), locality="shards")
+    monkeypatch.setattr(space, "_free", lambda _: (7 << 30) + 12345)
+    for size, change in ((1 << 30, None), (2 << 30, "+ cache_bytes: 6442450944")):
+        monkeypatch.setattr(space, "stamps", lambda paths, size=size: [Stamp(size, 0)] * len(paths))
+        seen = look("cache-space", config)
+        assert [one.change[-1] for one in seen] == ([] if change is None else [change])
 
 
 def test_packs_without_offsets_need_batch_requests(look, subject_of, corpus, place):

@@ -27,7 +27,7 @@ NOTHING: Final = object()
 def diff(
     spot: Spot, *, remove: tuple[str, ...] = (), add: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """Return the change of one mapping of a config.
+    """Return the change of one mapping of a config; none where a list stands.
 
     Parameters
     ----------
@@ -43,6 +43,9 @@ def diff(
     >>> diff(Spot("blend.yaml", ("input_cfg", 3)), add={"type": "nemo_tarred"})
     ('@@ blend.yaml: input_cfg[3] @@', '+ type: nemo_tarred')
     """
+    if isinstance(written(spot), list):
+        # A list of entries has no room for keys.
+        return ()
     lines = [f"@@ {spot} @@"]
     added = dict(add or {})
     for key in dict.fromkeys((*remove, *added)):

@@ -296,11 +296,19 @@ def pack_undeclared(subject: Subject) -> Iterator[Seen]:
 def pack_missing(subject: Subject) -> Iterator[Seen]:
     """Declared packs that are not there, or that nobody can read."""
     for named, error in _declared(subject)[1]:
-        what = str(error).partition(" (")[0]
+        path = named.leaf.options.index_pack
+        what = str(error).partition(f" ({error.where})")[0]
+        advice = f"Run `playhead pack -o {path} {subject.command}`"
+        if exists(path or ""):
+            advice = (
+                f"If its data are the same at other paths, run `playhead pack --rebind {path} -o"
+                f" NEW {subject.command}` and name NEW; else `playhead pack --overwrite -o {path}"
+                f" {subject.command}`"
+            )
         yield Seen(
-            f"{what[:1].lower()}{what[1:]}: {named.leaf.options.index_pack}",
+            f"leaf {named.leaf.name}: {what[:1].lower()}{what[1:]}: {path}",
             str(named.spot.at("index_pack")),
-            advice=f"Run `playhead pack -o {named.leaf.options.index_pack} {subject.command}`",
+            advice=advice,
         )
 
 

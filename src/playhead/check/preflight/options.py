@@ -82,7 +82,7 @@ def metadata_only(subject: Subject) -> Iterator[Seen]:
 def batch_limit(subject: Subject) -> Iterator[Seen]:
     """Sections in which nothing limits a batch."""
     refused = {spot_of(fault.where) for fault in subject.faults}
-    for _, options, _, spot in subject.parts:
+    for _, options, _, spot in () if subject.is_bare else subject.parts:
         # A limit that cannot be one is said by itself.
         if is_limited(options) or not refused.isdisjoint(map(spot.at, _LIMITS)):
             continue
@@ -111,6 +111,18 @@ def is_limited(options: Options) -> bool:
         or (options.bucket_batch_size is not None and options.bucket_duration_bins is not None)
         or (options.batch_tokens is not None and in_tokens)
     )
+
+
+@rule("options-elsewhere", "note", "A list of entries has no room for options of a loader")
+def options_elsewhere(subject: Subject) -> Iterator[Seen]:
+    """Configs that are lists of entries."""
+    if subject.is_bare:
+        yield Seen(
+            "the config is a list of entries: limits of batches, workers and all other options are"
+            " those that the training script gives, and are not looked at",
+            str(subject.section),
+            advice="Write them beside `input_cfg:` in a section to have them looked at",
+        )
 
 
 @rule("bins", "fail", "Each length class needs its border and its size", 38)
@@ -194,7 +206,7 @@ def units(subject: Subject) -> Iterator[Seen]:
 @rule("no-workers", "warning", "The training process makes batches itself while the GPU waits")
 def no_workers(subject: Subject) -> Iterator[Seen]:
     """Training without worker processes."""
-    for _, options, _, spot in subject.parts:
+    for _, options, _, spot in () if subject.is_bare else subject.parts:
         if not options.num_workers and not subject.is_evaluation:
             yield Seen(
                 "`num_workers` is 0",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ from playhead.check.preflight.rule import Seen, rule
 from playhead.errors import PlayheadError
 from playhead.index.source import stamps
 from playhead.loader.locality import cache_settings_of
-from playhead.storage.compression import is_compressed
+from playhead.storage.compression import has_middle, is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from playhead.blend import Blend
     from playhead.check.preflight.subject import Subject
 
 __all__: list[str] = []
@@ -79,14 +81,40 @@ def cache_space(subject: Subject) -> Iterator[Seen]:
             continue
         folder = Path(cache_settings_of(options).folder)
         free = _free(folder)
-        if free < options.cache_bytes:
+        if free < min(options.cache_bytes, _size_of(blend, subject)):
             yield Seen(
                 f"{_bytes(free)} are free at {folder}, and `cache_bytes` is"
                 f" {_bytes(options.cache_bytes)}",
                 str(spot.at("cache_bytes")),
-                diff(spot, add={"cache_bytes": max(1, free * 9 // 10)}),
+                diff(spot, add={"cache_bytes": _rounded(free * 9 // 10)}),
                 "Lower it, or set cache_dir to a disk with more room",
             )
+
+
+def _size_of(blend: Blend, subject: Subject) -> float:
+    """Bytes of a blend's files, which are all that a cache can hold; infinite if nobody knows."""
+    own = {id(leaf) for leaf in blend.leaves}
+    found = [one.paths for named, one in subject.sources if id(named.leaf) in own]
+    paths = list(dict.fromkeys(path for some in found for path in some))
+    # What is decompressed takes more room, and what a command writes has no size.
+    if len(found) < len(blend.leaves) or not all(map(has_middle, paths)):
+        return inf
+    try:
+        return sum(one.size for one in stamps(paths))
+    except PlayheadError:
+        return inf
+
+
+def _rounded(count: int) -> int:
+    """Round a number of bytes down to whole GiB, or MiB: the same from one run to the next.
+
+    Examples
+    --------
+    >>> _rounded((5 << 30) + 7) == 5 << 30, _rounded((3 << 20) + 7) == 3 << 20
+    (True, True)
+    """
+    unit = 30 if count >> 30 else 20
+    return max(1, count >> unit) << unit
 
 
 def _largest(paths: Sequence[str]) -> tuple[str, int] | None:

@@ -110,6 +110,11 @@ class Subject:
         )
 
     @property
+    def is_bare(self) -> bool:
+        """Whether it is a list of entries, which has no room for options of a loader."""
+        return isinstance(self.content, list)
+
+    @property
     def command(self) -> str:
         """The options of commands that mean the same config."""
         folder = "" if self.data_blend_dir is None else f" --data-blend-dir {self.data_blend_dir}"
