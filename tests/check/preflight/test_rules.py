@@ -336,6 +336,7 @@ BY_THEMSELVES = {
     "pack-without-offsets",
     "server-ranges",
     "storage-extra",
+    "tar-cut-short",
 }
 
 
@@ -425,6 +426,20 @@ def test_a_plan_without_a_batch_is_refused_where_the_packs_are_there(look, subje
     assert look("no-batch", section(tarred(corpus), min_duration=0.1)) == []
     # What limits a batch is asked by another rule.
     assert look("no-batch", section(tarred(corpus), batch_size=None)) == []
+
+
+@pytest.mark.parametrize("left", [1000, 1024])
+def test_an_archive_without_its_end_is_suspected_before_there_is_a_pack(look, place, left):
+    tar = write_tar(place / "audio_0.tar", [("a.wav", b"A" * 2000)])
+    entry = {
+        "type": "nemo_tarred",
+        "manifest_filepath": str(write_jsonl(place / "manifest_0.json", [{"a": 1}])),
+        "tarred_audio_filepaths": str(tar),
+    }
+    assert look("tar-cut-short", section(entry)) == []
+    os.truncate(tar, left)
+    [seen] = look("tar-cut-short", section(entry))
+    assert seen.saw.endswith(str(tar))
 
 
 def test_an_indexes_root_that_is_a_file_fails(look, corpus):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_BLOCK = 512
+
 
 @rule("entry-type", "fail", "The type of an entry says how its files are read", 20)
 def entry_type(subject: Subject) -> Iterator[Seen]:
@@ -128,6 +130,37 @@ def _without_bytes(manifests: list[str]) -> list[str]:
     except PlayheadError:
         # Another rule says which file is missing.
         return []
+
+
+@rule("tar-cut-short", "warning", "Members are missing behind the place where an archive is cut")
+def tar_cut_short(subject: Subject) -> Iterator[Seen]:
+    """Archives without an end mark, of leaves whose packs do not know their sizes."""
+    unknown = [
+        named
+        for state in pack_states(subject)
+        if state.state == "missing"
+        for named, _ in state.members
+    ]
+    for named in unknown:
+        tars = [path for path in named.leaf.paths.get("tar", ()) if has_middle(path)]
+        for path in dict.fromkeys([*tars[:1], *tars[-1:]]):
+            if not _has_end_mark(path):
+                yield Seen(
+                    f"the archive of leaf {named.leaf.name} does not end as one does: {path}",
+                    str(named.place("tar")),
+                    advice=f"Compare its size with the original, or run `playhead index"
+                    f" {subject.command}`, which reads the headers of all members",
+                )
+
+
+def _has_end_mark(path: str) -> bool:
+    try:
+        size = access.size(path)
+        last = access.read_ranges(path, [max(size - _BLOCK, 0)], [min(size, _BLOCK)])[0]
+    except (PlayheadError, OSError):
+        # What cannot be read is missing, which another rule says.
+        return True
+    return size % _BLOCK == 0 and not any(last)
 
 
 @rule("cut-map-fns", "fail", "The samples would not be what the functions make of them", 3)
