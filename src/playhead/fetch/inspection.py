@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from playhead.fetch.augment import Augmenter
 from playhead.fetch.bad import BadAudio, beside
 from playhead.fetch.missing_audio import missing
 from playhead.formats.example import audio_turns
+from playhead.paths import exists
 from playhead.storage import local
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Inspection", "Look", "Sample", "check_turn"]
 
 # No file can have such a name, today or tomorrow.
-_NO_NAMES = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.EINVAL)
 
 
 class Sample(NamedTuple):
@@ -243,11 +242,8 @@ def _found_path(path: str, place: Place) -> str:
         return path
     try:
         local.size(near)
-    except (SourceNotFoundError, NotADirectoryError):
-        return path if Path(path).exists() else near
-    except OSError as error:
-        if error.errno not in _NO_NAMES:
-            raise
+    except SourceNotFoundError:
+        return path if exists(path) else near
     return near
 
 
@@ -257,19 +253,13 @@ def _read_file(path: str, example: Example) -> bytes:
         size = local.size(path)
         if Path(path).is_file():
             return local.read_ranges(path, [0], [size])[0]
-        said = "the path of the audio is a folder or a device, not a file"
-    except (SourceNotFoundError, NotADirectoryError):
+    except SourceNotFoundError:
         gone = missing(path, example.place)
         # An empty folder is what is left of a disk that is gone.
         if _is_populated(Path(path).absolute().parent):
             raise _UnusableFileError(gone, example) from None
         raise gone from None
-    except OSError as error:
-        if error.errno not in _NO_NAMES:
-            raise
-        said = f"the audio file cannot be opened: {error.strerror}"
-    except ValueError as error:
-        said = f"the path of the audio cannot be one: {error}"
+    said = "the path of the audio is a folder or a device, not a file"
     unusable = AudioError(said, where=where, fix="Correct the row's path")
     raise _UnusableFileError(unusable, example)
 
