@@ -88,7 +88,10 @@ def placed(folder: Path, where: str):
     )
     fields = {
         field: [
-            f"{where}/shar/{path.name}" for path in sorted((folder / "shar").glob(f"{field}.*"))
+            f"{where}/shar/{path.name}"
+            for path in sorted((folder / "shar").glob(f"{field}.*"))
+            # Lhotse 2 writes indexes beside them.
+            if path.suffix != ".idx"
         ]
         for field in ("cuts", "recording")
     }
