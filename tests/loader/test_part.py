@@ -218,8 +218,7 @@ def test_conversations_that_are_left_out_for_good(tmp_path: Path):
     """What a run found to be bad is excluded by its list, and the next run does not draw it."""
     from typer.testing import CliRunner
 
-    from playhead.cli import app
-    from playhead.cli.index import index as _registered  # noqa: F401
+    from playhead.cli import app, index  # noqa: F401  (it registers its command)
 
     rows = []
     for number in range(4):
@@ -249,7 +248,7 @@ def test_several_blends_from_the_index_to_batches(
 ):
     from typer.testing import CliRunner
 
-    from playhead.cli import app
+    from playhead.cli import app, index  # noqa: F401  (it registers its command)
 
     options = {"audio_locator_tag": "<audio>", "token_equivalent_duration": SECONDS_PER_TOKEN}
     options |= {"use_multimodal_sampling": True, "prompt_format": "llama3", "batch_tokens": 200}
