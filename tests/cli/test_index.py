@@ -118,6 +118,7 @@ def test_what_fails_for_one_reason_is_not_listed_file_by_file_at_the_end(tmp_pat
     [
         (["nowhere.yaml"], "no such config (nowhere.yaml)"),
         (["bad.yaml"], "not valid YAML"),
+        (["empty.yaml"], "Nothing here names data (empty.yaml)"),
         (["bad.yaml", "--part", "0/3"], "0/3"),
         (["bad.yaml", "--part", "\u00b2/3"], "\u00b2/3"),
         (["bad.yaml", "--part", "1/"], "1/"),
@@ -129,6 +130,7 @@ def test_what_fails_for_one_reason_is_not_listed_file_by_file_at_the_end(tmp_pat
 )
 def test_bad_calls_end_with_2_and_no_traceback(tmp_path, arguments, message):
     (tmp_path / "bad.yaml").write_text("a: [")
+    (tmp_path / "empty.yaml").write_text("input_cfg: []")
     write_jsonl(tmp_path / "ok.jsonl", [{"a": 1}])
     done = playhead(*arguments, cwd=tmp_path)
     assert done.returncode == 2

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from playhead.blend.leaf import Leaf
     from playhead.index.exclusions import RowName
     from playhead.index.found import Blend as NamedBlend
+    from playhead.index.found import Discovery
     from playhead.index.pack import LeafPack
     from playhead.index.part_work import Share
     from playhead.index.pool import Workers
@@ -136,25 +137,13 @@ def index(
 
     What is up to date is skipped, and data are never touched.
     """
-    from playhead.index.arguments import discover  # noqa: PLC0415  (loads NumPy)
-    from playhead.index.found import merge  # noqa: PLC0415
     from playhead.index.sidecar_run import sidecars_of, stale_sidecars  # noqa: PLC0415
 
     import_all(imports or ())
     share = _share_of(part, exclude)
     encoding = _encoding(tokenizer, prompt_format)
     names = _names(exclude)
-    found = merge(
-        discover(
-            [source],
-            indexes_root=root or indexes_root,
-            layout=None if layout is None else layout.value,
-            data_blend_dir=data_blend_dir,
-            section=name,
-        )
-        for source in sources
-        for name, root in sections(source, section, data_blend_dir)
-    )
+    found = _discovered(sources, indexes_root, layout, data_blend_dir, section)
     kinds = {item.value for item in kind or Kind}
     files = sorted(item for item in found.sidecars if item.kind in kinds)
     problems = found.problems
@@ -206,6 +195,34 @@ def index(
     if as_json:
         typer.echo(report.to_json(dry_run=dry_run))
     raise typer.Exit(report.exit_code)
+
+
+def _discovered(
+    sources: Sequence[str],
+    indexes_root: str | None,
+    layout: Layout | None,
+    data_blend_dir: str | None,
+    section: str | None,
+) -> Discovery:
+    from playhead.index.arguments import discover  # noqa: PLC0415  (loads NumPy)
+    from playhead.index.found import merge  # noqa: PLC0415
+
+    found = merge(
+        discover(
+            [source],
+            indexes_root=root or indexes_root,
+            layout=None if layout is None else layout.value,
+            data_blend_dir=data_blend_dir,
+            section=name,
+        )
+        for source in sources
+        for name, root in sections(source, section, data_blend_dir)
+    )
+    if not (found.sidecars or found.blends or found.problems):
+        raise ConfigError(
+            "nothing here names data", where=", ".join(sources), fix="Add entries with data"
+        )
+    return found
 
 
 def _build_sidecars(report: Report, workers: Workers) -> None:
