@@ -111,9 +111,7 @@ def has(cache):
     return [cache.has(shard) for shard in cache.look(URIS)]
 
 
-def test_this_window_and_the_next_are_fetched_as_far_as_there_is_room(ahead, monkeypatch):
-    # Of several streams one may overtake another on the way to the last room.
-    monkeypatch.setattr("playhead.loader.read_ahead.STREAMS", 1)
+def test_this_window_and_the_next_are_fetched_as_far_as_there_is_room(ahead):
     made, cache, store = ahead
     first, second = window_of([3, 1]), window_of([1, 0, 2, 4])
     made.follow([first, second])

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -96,6 +96,7 @@ class ReadAhead:
         self._stopped = threading.Event()
         self._stopped.set()
         self._due = threading.Condition()
+        self._turn = threading.Lock()
         self._shards: deque[tuple[ShardCache, Shard]] = deque()
         self._threads: list[threading.Thread] = []
         self._process = os.getpid()
@@ -252,20 +253,25 @@ class ReadAhead:
     def _fetch(self) -> None:
         """Fetch one shard after another, until it is all over."""
         while not self._stopped.is_set():
-            with self._due:
-                if not self._shards:
-                    self._due.wait(_ROUND_SECONDS)
+            # Room goes to shards in the order in which they are needed: one stream after another
+            # asks for it.
+            with ExitStack() as turn:
+                turn.enter_context(self._turn)
+                with self._due:
+                    if not self._shards:
+                        if not self._stopped.is_set():
+                            self._due.wait(_ROUND_SECONDS)
+                        continue
+                    cache, shard = self._shards.popleft()
+                try:
+                    found = cache.fill(shard, stopped=self._stopped.is_set, reserved=turn.close)
+                except (OSError, PlayheadError) as error:
+                    self.error = error
                     continue
-                cache, shard = self._shards.popleft()
-            try:
-                found = cache.fill(shard, stopped=self._stopped.is_set)
-            except (OSError, PlayheadError) as error:
-                self.error = error
-                continue
-            except RuntimeError:
-                if not self._stopped.is_set():
-                    raise
-                return  # as above
+                except RuntimeError:
+                    if not self._stopped.is_set():
+                        raise
+                    return  # as above
             if found is NoPart.FULL:
                 with self._due:
                     self._shards.clear()

@@ -151,7 +151,13 @@ class ShardCache:
                 continue
             wait.pause(shard, held)
 
-    def fill(self, shard: Shard, *, stopped: Callable[[], bool] | None = None) -> NoPart | None:
+    def fill(
+        self,
+        shard: Shard,
+        *,
+        stopped: Callable[[], bool] | None = None,
+        reserved: Callable[[], None] | None = None,
+    ) -> NoPart | None:
         """Fetch a shard ahead of time, if nobody does and there is room beside what is needed.
 
         Parameters
@@ -160,6 +166,8 @@ class ShardCache:
             Which one.
         stopped
             Asked after every block; if it says so, what is there is kept for the next one.
+        reserved
+            Called once there is room for it, before any of it is fetched.
 
         Returns
         -------
@@ -171,7 +179,7 @@ class ShardCache:
         SourceNotFoundError, ConfigError, DataError, StorageError
             As `read`.
         """
-        found = self._fetched(shard, displace=False, stopped=stopped)
+        found = self._fetched(shard, displace=False, stopped=stopped, reserved=reserved)
         if isinstance(found, NoPart):
             return found
         found.close()
@@ -192,11 +200,16 @@ class ShardCache:
         return held
 
     def _fetched(
-        self, shard: Shard, *, displace: bool, stopped: Callable[[], bool] | None = None
+        self,
+        shard: Shard,
+        *,
+        displace: bool,
+        stopped: Callable[[], bool] | None = None,
+        reserved: Callable[[], None] | None = None,
     ) -> Held | NoPart:
         """Fetch a shard, and hold its copy; what its folder does not allow is named."""
         try:
-            return self._kept(shard, displace=displace, stopped=stopped)
+            return self._kept(shard, displace=displace, stopped=stopped, reserved=reserved)
         except OSError as error:
             if isinstance(error, PlayheadError):
                 raise
@@ -211,13 +224,20 @@ class ShardCache:
             raise
 
     def _kept(
-        self, shard: Shard, *, displace: bool, stopped: Callable[[], bool] | None
+        self,
+        shard: Shard,
+        *,
+        displace: bool,
+        stopped: Callable[[], bool] | None,
+        reserved: Callable[[], None] | None,
     ) -> Held | NoPart:
         resumable = not must_be_whole(shard.uri)
         guess = shard.size or self._step
         part = self.room.reserve(shard.key, guess, resumable=resumable, displace=displace)
         if isinstance(part, NoPart):
             return part
+        if reserved is not None:
+            reserved()
         before, keep = part.written, False
         try:
             found = self._pour(shard, part, displace=displace, stopped=stopped)
