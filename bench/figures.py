@@ -185,7 +185,7 @@ def _token_batches() -> list[Figure]:
     return figures
 
 
-def _requests() -> list[Figure]:
+def _locality() -> list[Figure]:
     lines = (
         ("samples_per_batch", "samples of a batch", ""),
         ("requests_per_batch", "requests of a batch, near ones merged (each a seek)", ""),
@@ -195,7 +195,7 @@ def _requests() -> list[Figure]:
     )
     return [
         Figure(
-            bench="requests",
+            bench="locality",
             key=f"{locality}_{key}",
             what=f"locality {locality}: {what}",
             unit=unit,
@@ -389,7 +389,7 @@ FIGURES: list[Figure] = [
     *_state(),
     *_tokens(),
     *_evenness(),
-    *_requests(),
+    *_locality(),
     *_objects(),
     *_token_batches(),
     *_get_batch(),

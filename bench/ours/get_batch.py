@@ -13,15 +13,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-_HERE = Path(__file__).parent
-# In this script's own folder a neighbour has the name of a library that the client needs.
-sys.path[:1] = [str(_HERE.parent), str(_HERE.parents[1] / "tests")]
+from meter import main
+from playhead.storage.ais_objects import Wanted
+from playhead.storage.aistore import AIStore
 
-from meter import main  # noqa: E402
-from playhead.storage.ais_objects import Wanted  # noqa: E402
-from playhead.storage.aistore import AIStore  # noqa: E402
-from support.ais_emulator import AisEmulator  # noqa: E402
-from support.ais_sdk_checks import a_tar  # noqa: E402
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+from support.ais_emulator import AisEmulator
+from support.ais_sdk_checks import a_tar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
