@@ -13,7 +13,7 @@ from playhead.cli import app
 from playhead.cli.configs import import_all, read_named, sections
 from playhead.cli.index_report import Report
 from playhead.cli.machines import RayAddress, WorkerCount, machines
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.options import AsJson, DataBlendDir, Imports, OnlySection, SkipBadRows
 from playhead.cli.parts import PartOption, share_of_option
 from playhead.cli.progress import Heartbeat, say
 from playhead.errors import ConfigError, NotSupportedError, PlayheadError
@@ -92,16 +92,11 @@ def index(
         ),
     ] = None,
     data_blend_dir: DataBlendDir = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Only this part of the configs, as model.train_ds.", metavar="NAME"),
-    ] = None,
+    section: OnlySection = None,
     embed_rows: Annotated[
         bool, typer.Option("--embed-rows", help="Put the manifests' rows into the packs.")
     ] = False,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
-    ] = False,
+    skip_bad_rows: SkipBadRows = False,
     part: PartOption = None,
     ray: RayAddress = None,
     tokenizer: Annotated[
@@ -127,9 +122,7 @@ def index(
         ),
     ] = None,
     imports: Imports = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Index the data that blend configs name, or data files themselves.
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["DataBlendDir", "Imports"]
+__all__ = ["AsJson", "DataBlendDir", "Imports", "OnlySection", "SkipBadRows"]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print a summary as JSON to stdout.")]
 DataBlendDir = Annotated[
     str | None, typer.Option(help="What ${data_blend_dir} stands for.", metavar="DIR")
 ]
@@ -19,4 +20,11 @@ Imports = Annotated[
         " repeated.",
         metavar="MODULE",
     ),
+]
+OnlySection = Annotated[
+    str | None,
+    typer.Option(help="Only this part of the configs, as model.train_ds.", metavar="NAME"),
+]
+SkipBadRows = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
 ]

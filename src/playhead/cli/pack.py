@@ -12,7 +12,7 @@ import typer
 from playhead.cli import app
 from playhead.cli.configs import discover_configs, import_all, read_named
 from playhead.cli.machines import RayAddress, WorkerCount, machines
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.options import AsJson, DataBlendDir, Imports, OnlySection, SkipBadRows
 from playhead.cli.pack_report import print_summary, say_inputs, say_written
 from playhead.cli.parts import PartOption, missing_note, share_of_option
 from playhead.cli.progress import say, shares
@@ -67,9 +67,7 @@ def pack(
             metavar="OLD",
         ),
     ] = None,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Count rows that cannot be used, and go on.")
-    ] = False,
+    skip_bad_rows: SkipBadRows = False,
     workers: WorkerCount = None,
     part: PartOption = None,
     ray: RayAddress = None,
@@ -77,14 +75,9 @@ def pack(
         bool, typer.Option("--dry-run", help="Only say what the pack would hold.")
     ] = False,
     data_blend_dir: DataBlendDir = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Only this part of the config, as model.train_ds.", metavar="NAME"),
-    ] = None,
+    section: OnlySection = None,
     imports: Imports = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put everything that a loader must know of a config's data into one file.
 

@@ -10,7 +10,7 @@ import typer
 
 from playhead.cli import app
 from playhead.cli.configs import discover_configs, import_all, read_named
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.options import AsJson, DataBlendDir, Imports, OnlySection
 from playhead.cli.progress import Heartbeat, say
 from playhead.cli.repeated import without_repeats
 from playhead.errors import ConfigError, NotSupportedError
@@ -51,14 +51,9 @@ def prefetch(
         bool, typer.Option("--dry-run", help="Only say what would be copied.")
     ] = False,
     data_blend_dir: DataBlendDir = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Only this part of the configs, as model.train_ds.", metavar="NAME"),
-    ] = None,
+    section: OnlySection = None,
     imports: Imports = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a summary as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Copy the indexes and packs of configs' data to a disk, as a loader finds them there.
 
