@@ -108,6 +108,8 @@ def check(
     from playhead.check.user_code import load_dataset, load_module  # noqa: PLC0415  (same)
     from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (same)
 
+    if hours_per_hour is not None and not fetch:
+        raise typer.BadParameter("--hours-per-hour needs --fetch N, which times the samples")
     for name in imports or ():
         load_module(name, "--import")
     ignored = check_ids(ignore or ())

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Inspection", "Look", "Sample", "check_turn"]
 
-# No file can have such a name, today or tomorrow.
-
 
 class Sample(NamedTuple):
     """A sample of a batch, by itself."""

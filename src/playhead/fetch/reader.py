@@ -136,6 +136,8 @@ class Reader:
         examples: list[Example | None] = [None] * size
 
         def make(some: Sequence[LeafRows]) -> None:
+            if not some:
+                return
             found = _Found(
                 data[:size],
                 data[size : 2 * size],

@@ -227,19 +227,19 @@ def add_exclusions(
     return len(new)
 
 
-def moved_exclusions(old: LeafPack, new: LeafPack) -> list[Exclusion]:
+def moved_exclusions(old: LeafPack, source: str, uris: Sequence[str]) -> list[Exclusion]:
     """Return what is left out of a leaf, as it is called where its data lie now.
 
     Parameters
     ----------
     old
         The leaf where the data were.
-    new
-        The same rows where they are now.
+    source, uris
+        Identity and paths of the same files where they are now.
     """
-    now = dict(zip(old.shards.uris, new.shards.uris, strict=True))
+    now = dict(zip(old.shards.uris, uris, strict=True))
     return [
-        one._replace(source=new.entry.source, shard=now[one.shard])
+        one._replace(source=source, shard=now[one.shard])
         for one in _read(old.path).get(old.entry.source, [])
         if one.shard in now
     ]

@@ -170,7 +170,8 @@ class RayCluster:
         idle_since = time.monotonic()
         try:
             while queue or flying:
-                while queue and len(flying) < self._room():
+                room = self._room()
+                while queue and len(flying) < room:
                     index = queue.popleft()
                     tries[index] += 1
                     flying[self._remote.remote(work, items[index], here)] = index

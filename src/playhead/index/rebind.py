@@ -85,18 +85,17 @@ def rebind_pack(
             replace(entry, key=sources.leaf.key, source=sources.source, options=sources.options)
         )
     with named_os_errors(target):
-        rewrite_pack(target.path, old_path, entries, tables)
-        new = open_pack(target.path)
+        target.path.parent.mkdir(parents=True, exist_ok=True)
         left_out = [
             one
-            for was, now in zip(matched, entries, strict=True)
-            for one in moved_exclusions(
-                old.leaf(was[0].key, was[0].source), new.leaf(now.key, now.source)
-            )
+            for was, now in matched
+            for one in moved_exclusions(old.leaf(was.key, was.source), now.source, now.paths)
         ]
         if left_out:
-            add_exclusions(new.path, left_out)
-    return new
+            # Before the pack: where that is, all that is left out of it is said.
+            add_exclusions(str(target.path), left_out)
+        rewrite_pack(target.path, old_path, entries, tables)
+    return open_pack(target.path)
 
 
 def _matched(members: Sequence[LeafSources], old: Pack) -> list[tuple[LeafEntry, LeafSources]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from playhead.storage.shard_wanted import Shard
 
 __all__ = ["AheadPart", "ReadAhead", "WindowAhead"]
+
+_log = logging.getLogger("playhead")
 
 STREAMS: Final = 4
 """Shards that are fetched at a time."""
@@ -162,7 +165,7 @@ class ReadAhead:
                     self._round()
                 except (OSError, PlayheadError) as error:
                     # Whoever needs what could not be had tries again, and raises.
-                    self.error = error
+                    self._note(error)
                 except RuntimeError:
                     if not self._stopped.is_set():
                         raise
@@ -186,9 +189,10 @@ class ReadAhead:
                 continue
             shards = self._looked_at(cache, uris)
             self._publish(folder, cache, shards)
-            if all(map(cache.has, shards)) or not self._leads(folder):
+            lacking = [shard for shard in shards if not cache.has(shard)]
+            if not lacking or not self._leads(folder):
                 continue
-            missing += [(cache, shard) for shard in shards if not cache.has(shard)]
+            missing += [(cache, shard) for shard in lacking]
         with self._due:
             self._shards = missing
             self._due.notify_all()
@@ -198,6 +202,8 @@ class ReadAhead:
         needed: dict[str, tuple[ShardCache, dict[str, None]]] = {}
         uses: dict[int, tuple[WindowPlan, list[FileUse]]] = {}
         for window in self._windows:
+            if not window.plan.done():
+                continue  # what is planned already does not wait for it; the next round looks again
             try:
                 plan = window.plan.result()
             except (CancelledError, PlayheadError):
@@ -226,7 +232,7 @@ class ReadAhead:
         try:
             return cache.look(uris)
         except (OSError, PlayheadError) as error:
-            self.error = error
+            self._note(error)
         found: list[Shard] = []
         for uri in uris:
             with suppress(OSError, PlayheadError):
@@ -250,6 +256,12 @@ class ReadAhead:
             self._lead[folder] = held
         return True
 
+    def _note(self, error: Exception) -> None:
+        """Say once what keeps shards from being fetched ahead."""
+        if str(error) != str(self.error):
+            _log.warning("shards are not fetched ahead: %s", error)
+        self.error = error
+
     def _fetch(self) -> None:
         """Fetch one shard after another, until it is all over."""
         while not self._stopped.is_set():
@@ -266,7 +278,7 @@ class ReadAhead:
                 try:
                     found = cache.fill(shard, stopped=self._stopped.is_set, reserved=turn.close)
                 except (OSError, PlayheadError) as error:
-                    self.error = error
+                    self._note(error)
                     continue
                 except RuntimeError:
                     if not self._stopped.is_set():

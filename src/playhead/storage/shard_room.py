@@ -193,12 +193,16 @@ class Room:
 
     def abandon(self, part: Part, fetched_bytes: int, *, keep: bool) -> None:
         """Stop fetching a shard; what is there is kept for whoever goes on, or removed."""
-        with self._locked():
-            if not keep:
-                with suppress(OSError):
-                    part.path.unlink()
+        try:
+            with self._locked():
+                if not keep:
+                    with suppress(OSError):
+                        part.path.unlink()
+                part.held.close()
+                self._count(Counts(fetched_bytes=fetched_bytes))
+        finally:
+            # Nobody could fetch the shard any more.
             part.held.close()
-            self._count(Counts(fetched_bytes=fetched_bytes))
 
     def remove(self, key: str) -> None:
         """Remove a copy, unless somebody reads it."""

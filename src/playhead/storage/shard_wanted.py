@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from contextlib import closing, suppress
 from hashlib import blake2b
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Shard", "WantedList", "wanted_shards"]
 
 _SUFFIX = ".wanted"
-_counter = itertools.count()
 
 
 class Shard(NamedTuple):
@@ -50,7 +48,7 @@ class WantedList:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / f"{os.getpid()}-{next(_counter)}{_SUFFIX}"
+        self._path = folder / f"{os.getpid()}-{os.urandom(6).hex()}{_SUFFIX}"
         self._held: Held | None = None
 
     def publish(self, shards: Sequence[Shard]) -> None:
@@ -72,6 +70,8 @@ class WantedList:
             os.write(held.descriptor, msgspec.json.encode(shards))
             fresh.replace(self._path)
         except BaseException:
+            with suppress(OSError):
+                fresh.unlink()
             held.close()
             raise
         self.withdraw(keep_file=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from playhead.index.build import WAIT_SECONDS
+from playhead.index.lock import build_lock
 from playhead.index.partials import remove_partials
 from playhead.tokens.jobs import Stretch
 from playhead.tokens.partials import gaps, stored_stretches, write_stretch
@@ -135,7 +136,10 @@ def measure_share(
     if missing:
         return missing
     if force:
-        path.unlink(missing_ok=True)
+        with named_os_errors(path), build_lock(path, wait_seconds=wait_seconds):
+            # Another part may have been faster meanwhile.
+            if _written_at(path) == before:
+                path.unlink(missing_ok=True)
     open_columns(leaf, pack, measure, workers=workers, wait_seconds=wait_seconds)
     return ()
 
