@@ -288,3 +288,9 @@ def test_fetching_says_how_fast_and_how_many_workers(folder, playhead):
     assert re.search(r"4 requests of 2: p50 [\d.]+ ms, p95 [\d.]+ ms; [\d,]+ samples/s", out)
     assert "keep a GPU busy that trains on 100 hours of audio an hour" in out
     assert out.endswith("Next: train\n")
+
+
+def test_hours_of_a_gpu_need_samples_that_are_timed(folder, playhead):
+    code, _, err = playhead("blend.yaml", "--hours-per-hour", 100)
+    assert code == 2
+    assert "--fetch" in err

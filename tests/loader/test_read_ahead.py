@@ -131,6 +131,12 @@ def test_this_window_and_the_next_are_fetched_as_far_as_there_is_room(ahead):
     assert made.error is None
 
 
+def test_a_plan_that_is_not_there_yet_keeps_nothing_waiting(ahead):
+    made, cache, _ = ahead
+    made.follow([window_of([0, 1]), WindowAhead(0, 0, Future())])
+    wait_until(lambda: sum(has(cache)) == 2)
+
+
 def test_another_process_takes_over_when_the_one_that_fetches_ends(ahead):
     made, cache, store = ahead
     cache.room.folder.mkdir(parents=True)
