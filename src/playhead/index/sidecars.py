@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from playhead.errors import BuildError, NotSupportedError, PlayheadError, StorageError
 from playhead.index.idx import IdxSummary, summarize_idx, write_idx_blocks
@@ -18,12 +18,10 @@ from playhead.storage.compression import has_middle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KINDS", "Kind", "Sidecar", "build_sidecar", "ends_right", "is_fresh"]
+__all__ = ["Kind", "Sidecar", "build_sidecar", "ends_right", "is_fresh"]
 
 Kind: TypeAlias = Literal["jsonl", "nemo_tar", "wds_tar"]
 """What a data file is: lines, a tar with a member a sample, or a tar with two (data and JSON)."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _LAYOUTS: Mapping[Kind, Layout] = {"nemo_tar": "nemo", "wds_tar": "shar"}
 # Where Lhotse's sentinel of a tar is not the file's size, it is a multiple of this.
