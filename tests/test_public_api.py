@@ -15,6 +15,7 @@ def test_the_public_names():
         "BuildError",
         "ConfigError",
         "DataError",
+        "FitError",
         "IndexFileError",
         "IndexMissingError",
         "Loader",

@@ -15,6 +15,7 @@
     ├── IndexFileError (ValueError)       an `.idx` or a pack that cannot be used
     │   ├── StaleIndexError               it does not belong to the data as they are now
     │   └── IndexMissingError (FileNotFoundError)   `indexed: true` and there is none
+    ├── FitError (RuntimeError)           a model for which no batch sizes can be found
     ├── BuildError (RuntimeError)         indexing that failed or would take too long
     ├── PlanError (ValueError)            data and options from which no batches can be made
     ├── PositionError (ValueError)        a state that cannot be resumed from
@@ -34,6 +35,7 @@ __all__ = [
     "BuildError",
     "ConfigError",
     "DataError",
+    "FitError",
     "IndexFileError",
     "IndexMissingError",
     "ManifestError",
@@ -149,6 +151,10 @@ class IndexMissingError(IndexFileError, FileNotFoundError):
     """An index that a config demands and that does not exist."""
 
     exit_code = 2
+
+
+class FitError(PlayheadError, RuntimeError):
+    """A model for which no batch sizes can be found."""
 
 
 class BuildError(PlayheadError, RuntimeError):

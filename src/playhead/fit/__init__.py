@@ -1,0 +1,1 @@
+"""Batch sizes that fit: the largest batch that each length bucket can take."""
