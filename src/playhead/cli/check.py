@@ -13,6 +13,7 @@ from playhead.cli import app
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say
 from playhead.errors import PlayheadError
+from playhead.user_code import blame, load_module, load_object
 
 if TYPE_CHECKING:
     from playhead.check import Repeatability
@@ -105,7 +106,6 @@ def check(
     from playhead.check.preflight.rule import check_ids  # noqa: PLC0415  (same)
     from playhead.check.preflight.run import preflight  # noqa: PLC0415  (same)
     from playhead.check.preflight.subject import open_subject  # noqa: PLC0415  (same)
-    from playhead.check.user_code import load_dataset, load_module  # noqa: PLC0415  (same)
     from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (same)
 
     if hours_per_hour is not None and not fetch:
@@ -114,7 +114,9 @@ def check(
         load_module(name, "--import")
     ignored = check_ids(ignore or ())
     spec = None if tokenizer is None else parse_spec(tokenizer)
-    made = None if dataset is None else load_dataset(dataset)
+    made = None
+    if dataset is not None:
+        made = load_object(dataset, kind="dataset", option="--dataset")
     subject = open_subject(
         config,
         section=section,
@@ -157,7 +159,6 @@ def _compared(
         If it cannot be and the report says nothing of it.
     """
     from playhead.check import check_repeatable  # noqa: PLC0415  (imports torch)
-    from playhead.check.user_code import blame  # noqa: PLC0415  (same)
 
     try:
         loader = _loader(config, dataset, **options)

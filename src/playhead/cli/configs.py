@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead.errors import ConfigError
+from playhead.user_code import load_module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +19,6 @@ __all__ = ["discover_configs", "import_all", "read_named", "sections"]
 
 def import_all(names: Sequence[str]) -> None:
     """Import modules that register input types or prompts, as `--import` names them."""
-    if not names:
-        return
-    from playhead.check.user_code import load_module  # noqa: PLC0415  (imports torch)
-
     for name in names:
         load_module(name, "--import")
 

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Bound", "Bucket", "LengthRule", "buckets_of"]
+__all__ = ["TOKEN_SECONDS", "Bound", "Bucket", "LengthRule", "buckets_of"]
 
 Bound: TypeAlias = "float | tuple[float, float]"
 """A bucket as a config has it: seconds, tokens, or a pair of lengths; always an upper bound."""
+
+TOKEN_SECONDS = 0.08
+"""Seconds of audio in a token, where nothing says it."""
 
 _FEWEST_TEXT_TOKENS = 2
 
@@ -42,7 +45,7 @@ class LengthRule:
     """Output by input, in the units of the bounds, where a bound is one number."""
     audio_share: float | None = None
     """Share of a token bucket that is audio, where audio stands among text; None elsewhere."""
-    token_seconds: float = 0.08
+    token_seconds: float = TOKEN_SECONDS
     """Seconds of audio in a token, with `audio_share`."""
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor, nn
 
     from playhead.fit.bucket import LengthRule
@@ -17,10 +19,15 @@ __all__ = ["FitModel", "ModelSource", "Trainable"]
 class Trainable(Protocol):
     """What people's own `nn.Module` or `LightningModule` has.
 
-    An attribute ``sample_rate`` says how many samples of audio a second has, 16,000 where there is
-    none; None says that inputs are no audio, and that bounds are taken as they are. A method
-    ``configure_optimizers``, as Lightning has it, makes the optimizer; without it, one is made by
-    name.
+    Attributes that it may have:
+
+    - ``sample_rate``: samples that a second of input has, 16,000 where there is none; None says
+      that inputs are no audio, and that bounds are taken as they are.
+    - ``output_sample_rate``: the same of outputs, which are no audio where there is none.
+    - ``audio_share``: the share of a token bucket that is audio, for models that have audio among
+      text, and ``token_seconds``: seconds of audio in a token, 0.08 where there is none.
+    - ``configure_optimizers``, as Lightning has it: makes the optimizer; without it, one is made
+      by name.
     """
 
     def make_batch(self, batch_size: int, input_length: int, output_length: int) -> Any:
@@ -41,6 +48,8 @@ class FitModel(Protocol):
     """Its weights."""
     rule: LengthRule
     """How the bounds of buckets become lengths of its batches."""
+    notes: Sequence[str]
+    """What people should know of its batches, each in one line."""
 
     def make_batch(self, batch_size: int, input_length: int, output_length: int) -> Any:
         """Make a batch of the longest samples of a bucket, on the device of the weights."""
@@ -69,3 +78,7 @@ class ModelSource:
     """Output by input, where a bound is one number."""
     audio_share: float | None = None
     """Share of a token bucket that is audio; None leaves it to the model."""
+    attn_implementation: str | None = None
+    """How Hugging Face models attend (`sdpa`, `eager`, …); None leaves it to the model."""
+    gradient_checkpointing: bool = False
+    """Have Hugging Face models compute activations again instead of keeping them."""

@@ -1,4 +1,4 @@
-"""The user's own dataset, imported by name, and errors in it without a traceback."""
+"""People's own code, imported by name, and errors in it without a traceback."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ from playhead.errors import ConfigError, PlayheadError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["blame", "load_dataset", "load_module"]
+__all__ = ["blame", "load_module", "load_object"]
 
-_HERE = Path(__file__).parents[1]
+_HERE = Path(__file__).parent
 
 
-def load_dataset(name: str) -> Any:
-    """Import a dataset by the name of its module and its name there.
+def load_object(name: str, *, kind: str, option: str) -> Any:
+    """Import a thing by the name of its module and its name there.
 
     Parameters
     ----------
     name
         ``module:Name`` or ``package.module:factory``: a class or a function is called without
-        arguments, anything else is the dataset. The current folder is searched first.
+        arguments, anything else is the thing. The current folder is searched first.
+    kind
+        What it is, such as `dataset`, for messages.
+    option
+        The option that names it, for messages.
 
     Raises
     ------
@@ -38,11 +42,11 @@ def load_dataset(name: str) -> Any:
     module_name, colon, attribute = name.partition(":")
     if not (module_name and colon and attribute):
         raise ConfigError(
-            f"{name!r} names no dataset",
-            where="--dataset",
-            fix="Write module:Name, such as my_data:MyDataset",
+            f"{name!r} names no {kind}",
+            where=option,
+            fix=f"Write module:Name, such as my_code:My{kind.title()}",
         )
-    module = load_module(module_name, "--dataset")
+    module = load_module(module_name, option)
     try:
         found: Any = operator.attrgetter(attribute)(module)
     except AttributeError:
@@ -60,12 +64,12 @@ def load_dataset(name: str) -> Any:
     except Exception as error:
         raise blame(
             error,
-            f"the dataset {name} could not be made",
+            f"the {kind} {name} could not be made",
             fix="Give a class or function that needs no arguments",
         ) from error
     if made is None:
         raise ConfigError(
-            f"the function {name} returns None", where="--dataset", fix="Return the dataset from it"
+            f"the function {name} returns None", where=option, fix=f"Return the {kind} from it"
         )
     return made
 
