@@ -42,6 +42,7 @@ def _commands(  # pyright: ignore[reportUnusedFunction]  (typer calls it)
 def main() -> None:
     """Run the command line: exit 0, 2 for bad input, 1 for work that failed."""
     from playhead.cli import (  # noqa: PLC0415  (they register their commands on `app`)
+        bins,
         check,
         demo,
         index,
@@ -49,7 +50,7 @@ def main() -> None:
         prefetch,
     )
 
-    del check, demo, index, pack, prefetch
+    del bins, check, demo, index, pack, prefetch
     # A command looks at many files, and its workers do: a dead server is not waited for at each.
     # Training is more patient: another try of it may come when the server is there again.
     os.environ.setdefault("PLAYHEAD_STORAGE_UNREACHED_SECONDS", "30")

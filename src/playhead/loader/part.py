@@ -12,32 +12,19 @@ from playhead.fetch.access_mode import access_mode
 from playhead.fetch.augment import Augmentation
 from playhead.fetch.augment.noise import open_noise
 from playhead.formats import get_format
-from playhead.index.build_parts import NOT_ROWS
 from playhead.index.member_offsets import demand_member_offsets
-from playhead.loader.audio_lengths import audio_tokens_of
-from playhead.loader.columns import columns_of, slice_length_of
-from playhead.loader.encoding import encoding_of
 from playhead.loader.field_checks import remarks_on_fields
-from playhead.loader.indexing import index_command, open_columns, shown
-from playhead.loader.locality import cache_notes, cache_settings_of, locality_of
-from playhead.loader.row_facts import Asked, open_side_columns
-from playhead.loader.run import Planning
-from playhead.loader.settings import (
-    batching_of,
-    measures_tokens,
-    needs_tokens,
-    shape_of,
-    text_window_of,
-)
-from playhead.tokens.extra import extra_lines
-from playhead.tokens.fields import FieldFilter
+from playhead.loader.indexing import index_command
+from playhead.loader.locality import cache_notes, cache_settings_of
+from playhead.loader.opened import asked_of, open_packs, planning_of, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from playhead.blend import Blend
     from playhead.config import Options
     from playhead.index.pack import LeafPack
+    from playhead.loader.run import Planning
 
 __all__ = ["Part", "open_part"]
 
@@ -101,17 +88,10 @@ def open_part(
     options = blend.options
     _check_lengths(blend)
     augmentation = Augmentation.from_options(options)
-    packs = open_columns(blend, config)
-    _check_rows(blend, packs)
+    packs = open_packs(blend, config)
     for note in () if options.metadata_only else demand_member_offsets(packs):
         say(note)
-    measured = tokenizer is not None and measures_tokens(options)
-    audio = audio_tokens_of(options, blend.leaves, packs) if measured else None
-    encoding = encoding_of(tokenizer, options, audio, say=say)
-    asked = Asked(
-        encoding=encoding if needs_tokens(options) else None,
-        fields=FieldFilter.from_options(options),
-    )
+    encoding = tokens_of(blend, packs, tokenizer, say=say)
     if is_speaker:
         for remark in remarks_on_fields(blend, packs):
             say(remark)
@@ -132,7 +112,7 @@ def open_part(
         access=access_mode(),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
-    planning = _planning(blend, packs, asked, world_size)
+    planning = planning_of(blend, packs, asked_of(blend, encoding), world_size)
     for note in cache_notes(blend.leaves, packs, planning.shape.locality, options.cache_bytes):
         say(note)
     return Part(
@@ -141,21 +121,6 @@ def open_part(
         spec,
         packs,
     )
-
-
-def _check_rows(blend: Blend, packs: Sequence[LeafPack]) -> None:
-    """Refuse a leaf of which the index has left out all rows, or whose extra lines are others."""
-    for leaf, pack in zip(blend.leaves, packs, strict=True):
-        lines = extra_lines(leaf)
-        if lines is not None:
-            lines.check(pack.num_rows)
-        # A leaf that never had a row is no matter of what left them out: its plan says so.
-        if pack.num_rows == 0 and not NOT_ROWS.issuperset(pack.dropped):
-            why = ", ".join(f"{reason}: {count:,}" for reason, count in pack.dropped.items())
-            raise ConfigError(
-                f"no row of leaf {leaf.name} is left: {why}",
-                fix="Correct what leaves them out, or the entry of the blend",
-            )
 
 
 def _check_lengths(blend: Blend) -> None:
@@ -184,34 +149,3 @@ def _beside(spec: FetchSpec) -> dict[str, str]:
         "noise": " ".join(pack.digest for pack in noise),
         "tokenizer": "" if spec.encoding is None else spec.encoding.digest,
     }
-
-
-def _planning(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size: int) -> Planning:
-    options, encoding = blend.options, asked.encoding
-    with shown("reading rows") as told:
-        sides = [
-            open_side_columns(leaf, pack, asked, told)
-            for leaf, pack in zip(blend.leaves, packs, strict=True)
-        ]
-    measured = None if encoding is None else encoding.audio
-    in_windows = encoding is not None and text_window_of(options) is not None
-    return Planning(
-        leaves=columns_of(
-            blend.leaves,
-            packs,
-            sides,
-            by_status=options.keep is not None,
-        ),
-        shape=shape_of(
-            options,
-            finite=blend.finite,
-            locality=locality_of(blend.leaves, packs),
-            tokens=asked.tokens_digest,
-            fields=asked.fields_digest,
-            slice_length=slice_length_of(blend.leaves),
-            audio_tokens=None if measured is None else measured.text,
-            text_overhead=encoding.text_overhead if encoding is not None and in_windows else 0,
-        ),
-        batching=batching_of(options, world_size),
-        keeps_locality=options.locality is None,
-    )
