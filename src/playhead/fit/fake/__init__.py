@@ -1,0 +1,1 @@
+"""Memory foretold: steps on tensors that have shapes and no bytes."""

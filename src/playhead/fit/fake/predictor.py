@@ -1,0 +1,246 @@
+"""What the tensors of a training step will hold, found on tensors that have no bytes."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import warnings
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from unittest.mock import patch
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn import functional
+
+from playhead.errors import PlayheadError
+from playhead.fit.fake.attention import Attention
+from playhead.fit.fake.blocked import reason
+from playhead.fit.fake.ctc import ctc_loss
+from playhead.fit.fake.cuda_rules import cuda_rules
+from playhead.fit.fake.opening import opened_fake
+from playhead.fit.fake.stand_ins import StandIns
+from playhead.fit.fake.values import SmallValues
+from playhead.fit.live_tensors import LiveTensors
+from playhead.fit.steps import prepare, train_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from playhead.fit.bucket import Bucket
+    from playhead.fit.fake.attention import Kernel
+    from playhead.fit.model import FitModel
+    from playhead.fit.training import Training
+
+__all__ = ["Method", "Predictor"]
+
+Method: TypeAlias = Literal["cpu", "cuda", "estimate"]
+"""Tensors of a CPU, for training on one; of CUDA; or of a CPU with the rules of CUDA."""
+
+
+class Predictor:
+    """Foretell the most that tensors hold in a step, for any batch.
+
+    A step on fake tensors costs the same for any number of samples. The first one makes what the
+    optimizer holds; those after it are judged.
+
+    Parameters
+    ----------
+    open_on
+        Opens the model on the device of that name.
+    training
+        How it is trained.
+    method
+        On what the steps are done.
+    attention
+        The best attention kernel of the GPU, with `estimate`.
+
+    Attributes
+    ----------
+    method
+        On what the steps are done; `estimate` once fake tensors of CUDA have failed.
+    blocked
+        Why the model cannot run on fake tensors, in one line; None as long as it can.
+
+    Raises
+    ------
+    Exception
+        Whatever opening the model raises.
+    """
+
+    def __init__(
+        self,
+        open_on: Callable[[str], FitModel],
+        training: Training,
+        *,
+        method: Method = "estimate",
+        attention: Kernel = "flash",
+    ) -> None:
+        self.method: Method = method
+        self.blocked: str | None = None
+        self._given_up: str | None = None
+        self._peaks: dict[tuple[int, int, int], int] = {}
+        self._new_steps = lambda method: _FakeSteps(open_on, training, method, attention)
+        self._steps = self._new_steps(method)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of the predictions, a line each."""
+        given_up = () if self._given_up is None else (self._given_up,)
+        return (*given_up, *self._steps.notes())
+
+    def predict(self, bucket: Bucket, batch_size: int) -> int | None:
+        """Return the most that tensors hold in a step (bytes).
+
+        Parameters
+        ----------
+        bucket
+            How long the samples are.
+        batch_size
+            Samples of each micro-batch.
+
+        Returns
+        -------
+        int or None
+            None where the model cannot run on fake tensors; `blocked` says why.
+
+        Raises
+        ------
+        PlayheadError
+            If the model cannot be trained at all.
+        """
+        asked = (bucket.input_length, bucket.output_length, batch_size)
+        if asked not in self._peaks and self.blocked is None:
+            peak = self._tried(bucket, batch_size)
+            if peak is None and self.blocked is None:
+                peak = self._tried(bucket, batch_size)
+            if peak is not None:
+                self._peaks[asked] = peak
+        return self._peaks.get(asked)
+
+    def _tried(self, bucket: Bucket, batch_size: int) -> int | None:
+        try:
+            return self._steps.peak(bucket, batch_size)
+        except PlayheadError:
+            raise
+        except Exception as error:  # noqa: BLE001  (any code of people may fail in any way)
+            self._fail(reason(error, self._steps.module))
+            return None
+
+    def _fail(self, why: str) -> None:
+        if self.method == "cuda":
+            self._given_up = f"fake tensors of CUDA failed, so this is an estimate: {why}"
+            self.method = "estimate"
+            self._steps = self._new_steps(self.method)
+        else:
+            self.blocked = why
+
+
+class _FakeSteps:
+    """A model of fake tensors, and what its steps hold."""
+
+    def __init__(
+        self,
+        open_on: Callable[[str], FitModel],
+        training: Training,
+        method: Method,
+        attention: Kernel,
+    ) -> None:
+        self._fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self._training = training
+        self._method = method
+        self._values = SmallValues(self._fake)
+        self._attention = Attention(attention)
+        self._losses = 0
+        self._tensors = LiveTensors(device="cuda" if method == "cuda" else None)
+        self._model = opened_fake(open_on, "cuda" if method == "cuda" else "cpu", self._fake)
+        self._prepared: Any = None
+
+    @property
+    def module(self) -> torch.nn.Module:
+        return self._model.module
+
+    def peak(self, bucket: Bucket, batch_size: int) -> int:
+        with self._entered():
+            if self._prepared is None:
+                self._tensors.watch(self.module.parameters())
+                self._tensors.watch(self.module.buffers())
+                self._prepared = prepare(self._model, self._training)
+                train_step(self._prepared, bucket, batch_size)
+                # What hangs in cycles is not what a step needs.
+                gc.collect()
+            self._tensors.reset_peak()
+            train_step(self._prepared, bucket, batch_size)
+        return self._tensors.peak
+
+    def notes(self) -> tuple[str, ...]:
+        notes = []
+        if self._method == "estimate":
+            notes.append(
+                "an estimate: tensors of a CPU with the rules of CUDA, without workspaces of "
+                "kernels"
+            )
+            notes.extend(
+                f"attention: {kernel}, assumed in {calls} calls"
+                for kernel, calls in self._attention.calls.most_common()
+            )
+        if self._losses:
+            notes.append(f"CTC's loss: what it holds, in {self._losses} calls")
+        if looked := self._values.looked.total():
+            notes.append(
+                f"Python looked into small tensors {looked} times; numbers drawn evenly were a half"
+            )
+        return tuple(notes)
+
+    def _ctc_loss(self, *args: Any, **kwargs: Any) -> Any:
+        self._losses += 1
+        return ctc_loss(*args, **kwargs)
+
+    @contextmanager
+    def _entered(self) -> Generator[None]:
+        table: dict[Any, Callable[..., Any]] = {
+            functional.ctc_loss: self._ctc_loss,
+            torch.ctc_loss: self._ctc_loss,
+        }
+        if self._method == "estimate":
+            table.update(cuda_rules(self._attention))
+        with ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            # Of fake tensors; what else there is to warn of, training warns of.
+            warnings.simplefilter("ignore")
+            stack.enter_context(_taken_for_real())
+            if self._method != "cpu":
+                stack.enter_context(_optimizers_as_on_cuda())
+            if self._method == "estimate":
+                stack.enter_context(_autocast_of_cuda_on_cpu())
+            for mode in (self._fake, self._values, self._tensors, StandIns(table)):
+                stack.enter_context(mode)
+            yield
+
+
+def _taken_for_real() -> AbstractContextManager[Any]:
+    """Let Transformers do what it does in training, where it asks whether tensors are fake."""
+    asking = sys.modules.get("transformers.utils.import_utils")
+    if asking is None or not hasattr(asking, "is_fake_tensor"):
+        return nullcontext()
+    return patch.object(asking, "is_fake_tensor", lambda _: False)
+
+
+def _optimizers_as_on_cuda() -> AbstractContextManager[Any]:
+    """Let optimizers work on all weights at once, as they do on CUDA unless told otherwise."""
+    return patch.multiple(
+        import_module("torch.optim.optimizer"),  # torch.optim hides it
+        _foreach_supported_types=[torch.Tensor, torch.nn.Parameter, FakeTensor],
+        _get_foreach_kernels_supported_devices=lambda: ["cpu", "cuda"],
+    )
+
+
+def _autocast_of_cuda_on_cpu() -> AbstractContextManager[Any]:
+    """Let code that asks for autocast on CUDA, or for none there, have it on the CPU."""
+    original = torch.autocast.__init__
+
+    def init(self: torch.autocast, device_type: str, *args: Any, **kwargs: Any) -> None:
+        original(self, "cpu" if device_type == "cuda" else device_type, *args, **kwargs)
+
+    return patch.object(torch.autocast, "__init__", init)
