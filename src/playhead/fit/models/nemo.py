@@ -1,0 +1,171 @@
+"""Models of NeMo: trained ones, and those that a class and a config make."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from playhead.errors import ConfigError, FitError, MissingExtraError, SourceNotFoundError
+from playhead.fit.models.lightning_module import is_lightning_module, make_trainer, settle
+from playhead.fit.models.schema_model import SchemaModel, has_schema
+from playhead.user_code import load_module
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from playhead.fit.model import ModelSource
+
+__all__ = ["open_class", "open_pretrained"]
+
+_DATA = ("train_ds", "validation_ds", "test_ds")
+
+
+def open_pretrained(source: ModelSource) -> SchemaModel:
+    """Open a trained model of NeMo.
+
+    Parameters
+    ----------
+    source
+        Its name: the path of a `.nemo` file, or a name that NeMo downloads.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is no such file.
+    MissingExtraError
+        If NeMo is not installed.
+    FitError
+        If NeMo cannot open it, or it does not declare its batches.
+    """
+    path = Path(source.name)
+    is_file = source.name.endswith(".nemo")
+    if is_file and not path.is_file():
+        raise SourceNotFoundError("the model does not exist", where=source.name)
+    with _quiet(source.name):
+        base = _class_of("nemo.collections.asr.models.ASRModel")
+        options: dict[str, Any] = {"map_location": "cpu", "trainer": _trainer()}
+        if is_file:
+            module = base.restore_from(str(path), **options)
+        else:
+            module = base.from_pretrained(source.name, **options)
+    return _model_of(module, source, {})
+
+
+def open_class(source: ModelSource) -> SchemaModel:
+    """Make a model of a class and the `model` section of a config.
+
+    Parameters
+    ----------
+    source
+        Names the class, such as `nemo.collections.asr.models.EncDecCTCModelBPE`, and the config.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such class, or the config has no `model`.
+    SourceNotFoundError
+        If there is no such config.
+    MissingExtraError
+        If NeMo is not installed and the class is one of it.
+    FitError
+        If the class does not take the config, or does not declare its batches.
+    """
+    if source.config is None:
+        raise ConfigError(
+            f"{source.name} has no config", where="--module-name", fix="Name it with --config-path"
+        )
+    config = _config_of(source.config)
+    with _quiet(source.name):
+        kind = _class_of(source.name)
+        module = _made(kind, config["model"])
+    data: Any = ((config.get("data") or {}).get("train_ds")) or {}
+    return _model_of(module, source, data)
+
+
+def _model_of(module: Any, source: ModelSource, data: Mapping[str, Any]) -> SchemaModel:
+    if not has_schema(module):
+        raise FitError(
+            f"{type(module).__name__} has no oomptimizer_schema, so nobody knows its batches",
+            where=source.name,
+            fix="Wrap it in a module of your own with make_batch and training_step",
+        )
+    if is_lightning_module(module):
+        settle(module)
+        module.configure_model()
+    module.train()
+    return SchemaModel(module, source, data)
+
+
+def _config_of(path: str) -> dict[str, Any]:
+    from omegaconf import OmegaConf  # noqa: PLC0415  (slow, and for these models alone)
+
+    try:
+        config: Any = OmegaConf.load(path)
+        OmegaConf.resolve(config)
+    except FileNotFoundError:
+        raise SourceNotFoundError("the config does not exist", where=path) from None
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"the config cannot be read: {reason}", where=path) from error
+    if not (OmegaConf.is_dict(config) and OmegaConf.is_dict(config.get("model"))):
+        raise ConfigError(
+            "the config has no section `model`",
+            where=path,
+            fix="Give the config that the model is trained with",
+        )
+    return cast("dict[str, Any]", config)
+
+
+def _made(kind: Any, config: Any) -> Any:
+    from omegaconf import OmegaConf, open_dict  # noqa: PLC0415  (as above)
+
+    if not any(parent.__name__ == "ModelPT" for parent in kind.__mro__):
+        # Those of `speechlm2` take plain values.
+        return kind(OmegaConf.to_container(config, resolve=True))
+    with open_dict(config):
+        for name in _DATA:
+            # Batches are made up: data that the config names need not be there.
+            if OmegaConf.is_dict(config.get(name)):
+                config[name].defer_setup = True
+    return kind(cfg=config, trainer=_trainer())
+
+
+def _class_of(dotted: str) -> Any:
+    module_name, _, name = dotted.rpartition(".")
+    package = module_name.partition(".")[0]
+    if package == "nemo" and importlib.util.find_spec(package) is None:
+        raise MissingExtraError(
+            f"NeMo is needed for {dotted}", where="--module-name", fix="Run pip install nemo-toolkit"
+        )
+    if not module_name:
+        raise ConfigError(
+            f"{dotted!r} names no class",
+            where="--module-name",
+            fix="Write its module too, such as nemo.collections.asr.models.EncDecCTCModelBPE",
+        )
+    found = getattr(load_module(module_name, "--module-name"), name, None)
+    if not isinstance(found, type):
+        raise ConfigError(f"the module {module_name} has no class {name}", where="--module-name")
+    return found
+
+
+def _trainer() -> Any:
+    return make_trainer(load_module("lightning.pytorch", "--module-name"))
+
+
+@contextmanager
+def _quiet(name: str) -> Generator[None]:
+    """Hear of nothing but what fails, in one line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (ConfigError, FitError, MissingExtraError):
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        reason = ": ".join([type(error).__name__, *lines[:1]])
+        raise FitError(f"the model cannot be opened: {reason}", where=name) from error
