@@ -67,23 +67,26 @@ def buckets_of(bounds: Sequence[Bound], rule: LengthRule) -> tuple[Bucket, ...]:
     9
     >>> buckets_of([100], LengthRule(input_rate=16_000, audio_share=0.75))
     (Bucket(bound=100, input_length=96000, output_length=25),)
+    >>> buckets_of([(100, 40)], LengthRule(input_rate=16_000, audio_share=0.75))
+    (Bucket(bound=(100, 40), input_length=96000, output_length=65),)
     """
     return tuple(_bucket(bound, rule) for bound in bounds)
 
 
 def _bucket(bound: Bound, rule: LengthRule) -> Bucket:
+    first, second = bound if isinstance(bound, tuple) else (bound, None)
     if rule.audio_share is not None:
-        assert not isinstance(bound, tuple)
-        share, tokens = Fraction(str(rule.audio_share)), Fraction(str(bound))
+        share, tokens = Fraction(str(rule.audio_share)), Fraction(str(first))
         audio = max(1, ceil(share * tokens))
         seconds = audio * Fraction(str(rule.token_seconds))
+        # Tokens of an answer come after those of audio and question.
+        text = (1 - share) * tokens + Fraction(str(second or 0))
         return Bucket(
             bound=bound,
             input_length=ceil(seconds * (rule.input_rate or 1)),
-            output_length=max(_FEWEST_TEXT_TOKENS, ceil((1 - share) * tokens)),
+            output_length=max(_FEWEST_TEXT_TOKENS, ceil(text)),
         )
     # As written in decimals: 0.1 s at 16,000 are 1,600 samples, not one more.
-    first, second = bound if isinstance(bound, tuple) else (bound, None)
     longest = Fraction(str(first))
     answer = longest * Fraction(str(rule.ratio)) if second is None else Fraction(str(second))
     return Bucket(

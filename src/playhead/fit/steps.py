@@ -72,8 +72,7 @@ def prepare(model: FitModel, training: Training) -> Prepared:
         raise ConfigError(
             f"no model is trained in {training.dtype}", fix=f"Choose one of {', '.join(_DTYPES)}"
         )
-    trained = [weight for weight in model.module.parameters() if weight.requires_grad]
-    if not trained:
+    if not any(weight.requires_grad for weight in model.module.parameters()):
         raise FitError(
             f"nothing in {model.name} is trained",
             fix="Leave at least one of its parameters with requires_grad",
@@ -82,6 +81,8 @@ def prepare(model: FitModel, training: Training) -> Prepared:
     if not model.module.training:
         model.module.train()
     optimizer = model.optimizer(training.optimizer)
+    # Only now: some models freeze weights where they make their optimizer.
+    trained = [weight for weight in model.module.parameters() if weight.requires_grad]
     for group in optimizer.param_groups:
         if isinstance(group.get("lr"), float | int):
             group["lr"] = 0.0

@@ -46,7 +46,7 @@ def ctc_loss(logits: torch.Tensor, labels: torch.Tensor, blank: int) -> torch.Te
     logits
         Of shape ``(batch, frames, vocabulary)``.
     labels
-        Of shape ``(batch, labels)``. Those that do not fit into the frames have no part in the loss.
+        Of shape ``(batch, labels)``. Samples with more than fit into the frames count nothing.
     blank
         The label that no text has.
     """

@@ -13,7 +13,7 @@ import torch
 
 from playhead.errors import ConfigError, MissingExtraError, SourceNotFoundError
 from playhead.fit.bucket import LengthRule
-from playhead.fit.models.ctc import ctc_loss, ctc_labels
+from playhead.fit.models.ctc import ctc_labels, ctc_loss
 from playhead.fit.models.moving import device_of
 from playhead.fit.models.optimizers import class_of_optimizer, named_optimizer
 
@@ -134,16 +134,13 @@ class HuggingFaceModel:
             shape = [batch_size, input_length, inputs.size]
         batch = {inputs.name: torch.randn(shape, device=device)}
         if inputs.mask:
-            batch["attention_mask"] = torch.ones(
-                shape[:2], dtype=torch.int64, device=device
-            )
+            batch["attention_mask"] = torch.ones(shape[:2], dtype=torch.int64, device=device)
         length = min(output_length, self._longest_labels or output_length)
         if self._is_ctc:
-            batch["labels"] = ctc_labels(
-                batch_size, length, self._vocabulary, self._blank, device
-            )
+            labels = ctc_labels(batch_size, length, self._vocabulary, self._blank, device)
         else:
-            batch["labels"] = torch.randint(0, self._vocabulary, (batch_size, length), device=device)
+            labels = torch.randint(0, self._vocabulary, (batch_size, length), device=device)
+        batch["labels"] = labels
         return batch
 
     def loss(self, batch: Any) -> torch.Tensor:
@@ -229,7 +226,8 @@ def _config_of(given: str) -> Any:
 def _made(recipe: _Recipe, config: Any, source: ModelSource) -> Any:
     import transformers  # noqa: PLC0415  (of an extra)
 
-    for part in (config, *(vars(config).get(name) for name in ("encoder", "decoder"))):
+    parts = (part for part in vars(config).values() if hasattr(part, "model_type"))
+    for part in (config, *parts):
         for name, value in _DROPPED.items():
             if hasattr(part, name):
                 setattr(part, name, value)

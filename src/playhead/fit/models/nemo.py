@@ -9,27 +9,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from playhead.errors import ConfigError, FitError, MissingExtraError, SourceNotFoundError
-from playhead.fit.models.lightning_module import is_lightning_module, make_trainer, settle
-from playhead.fit.models.schema_model import SchemaModel, has_schema
+from playhead.fit.models.lightning_module import make_trainer
+from playhead.fit.models.schema_model import SchemaModel, declared_model
 from playhead.user_code import load_module
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator
 
     from playhead.fit.model import ModelSource
+    from playhead.fit.training import Training
 
 __all__ = ["open_class", "open_pretrained"]
 
 _DATA = ("train_ds", "validation_ds", "test_ds")
 
 
-def open_pretrained(source: ModelSource) -> SchemaModel:
+def open_pretrained(source: ModelSource, training: Training) -> SchemaModel:
     """Open a trained model of NeMo.
 
     Parameters
     ----------
     source
         Its name: the path of a `.nemo` file, or a name that NeMo downloads.
+    training
+        How it is to be trained.
 
     Raises
     ------
@@ -46,21 +49,24 @@ def open_pretrained(source: ModelSource) -> SchemaModel:
         raise SourceNotFoundError("the model does not exist", where=source.name)
     with _quiet(source.name):
         base = _class_of("nemo.collections.asr.models.ASRModel")
+        _silence_nemo()
         options: dict[str, Any] = {"map_location": "cpu", "trainer": _trainer()}
         if is_file:
             module = base.restore_from(str(path), **options)
         else:
             module = base.from_pretrained(source.name, **options)
-    return _model_of(module, source, {})
+    return declared_model(module, source, training, {})
 
 
-def open_class(source: ModelSource) -> SchemaModel:
+def open_class(source: ModelSource, training: Training) -> SchemaModel:
     """Make a model of a class and the `model` section of a config.
 
     Parameters
     ----------
     source
         Names the class, such as `nemo.collections.asr.models.EncDecCTCModelBPE`, and the config.
+    training
+        How it is to be trained.
 
     Raises
     ------
@@ -80,23 +86,11 @@ def open_class(source: ModelSource) -> SchemaModel:
     config = _config_of(source.config)
     with _quiet(source.name):
         kind = _class_of(source.name)
+        if source.name.startswith("nemo."):
+            _silence_nemo()
         module = _made(kind, config["model"])
     data: Any = ((config.get("data") or {}).get("train_ds")) or {}
-    return _model_of(module, source, data)
-
-
-def _model_of(module: Any, source: ModelSource, data: Mapping[str, Any]) -> SchemaModel:
-    if not has_schema(module):
-        raise FitError(
-            f"{type(module).__name__} has no oomptimizer_schema, so nobody knows its batches",
-            where=source.name,
-            fix="Wrap it in a module of your own with make_batch and training_step",
-        )
-    if is_lightning_module(module):
-        settle(module)
-        module.configure_model()
-    module.train()
-    return SchemaModel(module, source, data)
+    return declared_model(module, source, training, data)
 
 
 def _config_of(path: str) -> dict[str, Any]:
@@ -138,7 +132,9 @@ def _class_of(dotted: str) -> Any:
     package = module_name.partition(".")[0]
     if package == "nemo" and importlib.util.find_spec(package) is None:
         raise MissingExtraError(
-            f"NeMo is needed for {dotted}", where="--module-name", fix="Run pip install nemo-toolkit"
+            f"NeMo is needed for {dotted}",
+            where="--module-name",
+            fix="Run pip install nemo-toolkit",
         )
     if not module_name:
         raise ConfigError(
@@ -154,6 +150,11 @@ def _class_of(dotted: str) -> Any:
 
 def _trainer() -> Any:
     return make_trainer(load_module("lightning.pytorch", "--module-name"))
+
+
+def _silence_nemo() -> None:
+    logging = load_module("nemo.utils", "--module-name").logging
+    logging.setLevel(logging.CRITICAL)
 
 
 @contextmanager

@@ -45,9 +45,9 @@ def open_model(source: ModelSource, device: str, training: Training) -> FitModel
 
 def _opened(source: ModelSource, training: Training) -> FitModel:
     if source.kind == "pretrained":
-        return open_pretrained(source)
+        return open_pretrained(source, training)
     if source.kind == "module":
-        return open_class(source)
+        return open_class(source, training)
     if source.kind == "hf":
         return open_hugging_face(source, training)
     return open_own_code(source, training)

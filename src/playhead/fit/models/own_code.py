@@ -18,6 +18,7 @@ from playhead.fit.models.lightning_module import (
 from playhead.fit.models.losses import loss_of
 from playhead.fit.models.moving import device_of, moved
 from playhead.fit.models.optimizers import class_of_optimizer, named_optimizer, optimizer_of
+from playhead.fit.models.schema_model import declared_model, has_schema
 from playhead.user_code import load_object
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from playhead.fit.model import ModelSource
+    from playhead.fit.models.schema_model import SchemaModel
     from playhead.fit.training import Training
 
 __all__ = ["OwnModel", "open_own_code"]
@@ -77,7 +79,7 @@ class OwnModel:
         return made
 
 
-def open_own_code(source: ModelSource, training: Training) -> OwnModel:
+def open_own_code(source: ModelSource, training: Training) -> OwnModel | SchemaModel:
     """Open a model by the name of its module and its name there.
 
     Parameters
@@ -99,6 +101,8 @@ def open_own_code(source: ModelSource, training: Training) -> OwnModel:
             where=_OPTION,
             fix="Name an nn.Module or a LightningModule, or what makes one",
         )
+    if not has_hook(module, "make_batch") and has_schema(module):
+        return declared_model(module, source, training, {})
     missing = [method for method in _METHODS if not has_hook(module, method)]
     if missing:
         raise ConfigError(

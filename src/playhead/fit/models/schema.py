@@ -191,7 +191,9 @@ def _item(raw: Mapping[str, Any], where: str) -> Item:
         value=raw.get("value"),
         excluded=tuple(_ids(raw.get("excluded_token_ids"))),
         replacement=int(raw.get("excluded_token_replacement_id") or 0),
-        forced=tuple((int(at), int(id_)) for at, id_ in (raw.get("forced_token_ids") or {}).items()),
+        forced=tuple(
+            (int(at), int(id_)) for at, id_ in (raw.get("forced_token_ids") or {}).items()
+        ),
         placeholder=raw.get("audio_placeholder_id"),
         stride=None if stride is None else int(stride),
     )

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError, FitError
 from playhead.fit.bucket import TOKEN_SECONDS, LengthRule
-from playhead.fit.models.lightning_module import give_optimizer, has_hook
+from playhead.fit.models.lightning_module import (
+    give_optimizer,
+    has_hook,
+    is_lightning_module,
+    settle,
+)
 from playhead.fit.models.losses import loss_of
 from playhead.fit.models.moving import device_of
-from playhead.fit.models.optimizers import named_optimizer, optimizer_of
+from playhead.fit.models.optimizers import class_of_optimizer, named_optimizer, optimizer_of
 from playhead.fit.models.schema import read_schema
+from playhead.user_code import load_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,8 +26,9 @@ if TYPE_CHECKING:
 
     from playhead.fit.model import ModelSource
     from playhead.fit.models.schema import Item, Schema
+    from playhead.fit.training import Training
 
-__all__ = ["SchemaModel", "has_schema"]
+__all__ = ["SchemaModel", "declared_model", "has_schema"]
 
 _ATTRIBUTE = "oomptimizer_schema"
 # Models with audio among text: a token bucket is split between them.
@@ -34,6 +41,44 @@ _OPTIMIZATION: Mapping[str, float] = {"lr": 1e-7, "weight_decay": 0.0}
 def has_schema(module: Any) -> bool:
     """Return whether a module declares its batches, be it that what it declares cannot be read."""
     return hasattr(type(module), _ATTRIBUTE) or _ATTRIBUTE in vars(module)
+
+
+def declared_model(
+    module: Any, source: ModelSource, training: Training, data: Mapping[str, Any]
+) -> SchemaModel:
+    """Make a module ready that declares its batches.
+
+    Parameters
+    ----------
+    module
+        The module.
+    source
+        Where it comes from.
+    training
+        How it is to be trained.
+    data
+        Options of its training data, where a config has them.
+
+    Raises
+    ------
+    FitError
+        If it does not declare them, or batches cannot be made so.
+    ConfigError
+        If there is no such optimizer.
+    """
+    if not has_schema(module):
+        raise FitError(
+            f"{type(module).__name__} has no {_ATTRIBUTE}, so nobody knows its batches",
+            where=source.name,
+            fix="Wrap it in a module of your own with make_batch and training_step",
+        )
+    if is_lightning_module(module):
+        settle(module)
+        module.configure_model()
+    if not has_hook(module, "setup_optimization") and not has_hook(module, "configure_optimizers"):
+        class_of_optimizer(training.optimizer)
+    module.train()
+    return SchemaModel(module, source, data)
 
 
 class SchemaModel:
@@ -68,7 +113,7 @@ class SchemaModel:
         self.notes: Sequence[str] = ()
         if is_talk:
             self.notes = (
-                f"{self.rule.audio_share:.0%} of the tokens of a bucket are audio, the rest is text",
+                f"{self.rule.audio_share:.0%} of the tokens of a bucket are audio, the rest text",
             )
         elif source.audio_share is not None:
             self.notes = (f"{kind} has no audio among text: the share of audio is not used",)
@@ -100,8 +145,11 @@ class SchemaModel:
         try:
             self.module.setup_optimization({"name": name.lower(), **_OPTIMIZATION})
         except (ValueError, TypeError) as error:
+            known = load_module("nemo.core.optim.optimizers", "--optimizer-name")
             raise ConfigError(
-                f"NeMo makes no optimizer {name!r}: {error}", where="--optimizer-name"
+                f"NeMo makes no optimizer {name!r}",
+                where="--optimizer-name",
+                fix=f"Choose one of {', '.join(sorted(known.AVAILABLE_OPTIMIZERS))}",
             ) from error
         # Steps of NeMo ask this one for its learning rate.
         return self.module._optimizer  # noqa: SLF001
