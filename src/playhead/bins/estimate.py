@@ -67,21 +67,6 @@ class Bins:
     """What people should know."""
 
 
-class _Measure(NamedTuple):
-    """What lengths are counted in."""
-
-    unit: int
-    """How many µs, or tokens, a unit of an edge has."""
-    decimals: int
-    """Decimals of an edge as a config has it."""
-
-    def bound(self, units: int) -> float:
-        return in_decimals(units, self.decimals) if self.decimals else units
-
-    def units(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        return lengths if self.unit == 1 else -(-lengths // self.unit)
-
-
 def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSettings) -> Bins:
     """Return bins in which every sample has a place that the filters accept.
 
@@ -101,19 +86,76 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
     PositionError
         When columns of tokens are missing.
     """
-    two = settings.sub_buckets is not None
     _check_kinds(leaves, shape, settings)
-    if settings.in_tokens:
-        measure = _Measure(1, 0)
+    measure = _measure_of(settings)
+    found = _collected(leaves, shape, settings, measure)
+    edges, gain = _edges(found.spectrum, settings)
+    if settings.sub_buckets is None:
+        bins = _of_one(edges, found.spectrum, measure, settings)
     else:
-        decimals = _SECONDS_2D if two else _SECONDS_1D
-        measure = _Measure(10 ** (_MICRO - decimals), decimals)
-    tally, histogram, pairs, longest = Tally(), Histogram(), Pairs(), -1
+        split = split_by_second(
+            found.pairs,
+            edges,
+            settings.sub_buckets,
+            unit=measure.unit,
+            threshold=settings.outlier_threshold,
+            ratio=_ratio_of_second if settings.in_tokens else _tokens_per_second,
+            adjusted=lambda tokens: quantized(tokens, settings.quantization),
+        )
+        bins = _of_two(split, measure, settings)
+    notes = [f"nothing of {name} is left" for name in found.tally.nothing_of]
+    return replace(
+        bins,
+        longest=found.longest if settings.in_tokens else bins.longest,
+        tally=found.tally,
+        gain=gain,
+        notes=(*notes, *bins.notes),
+    )
+
+
+class _Measure(NamedTuple):
+    """What lengths are counted in."""
+
+    unit: int
+    """How many µs, or tokens, a unit of an edge has."""
+    decimals: int
+    """Decimals of an edge as a config has it."""
+
+    def bound(self, units: int) -> float:
+        return in_decimals(units, self.decimals) if self.decimals else units
+
+    def units(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        return lengths if self.unit == 1 else -(-lengths // self.unit)
+
+
+def _measure_of(settings: BinSettings) -> _Measure:
+    if settings.in_tokens:
+        return _Measure(1, 0)
+    decimals = _SECONDS_1D if settings.sub_buckets is None else _SECONDS_2D
+    return _Measure(10 ** (_MICRO - decimals), decimals)
+
+
+class _Collected(NamedTuple):
+    spectrum: Spectrum
+    """The (first) lengths, in units of edges."""
+    pairs: Pairs
+    """Both lengths, where bins are of two."""
+    longest: int
+    """The longest length that batches are made by (µs, or tokens)."""
+    tally: Tally
+
+
+def _collected(
+    leaves: Sequence[LeafColumns], shape: Shape, settings: BinSettings, measure: _Measure
+) -> _Collected:
+    """Look at all samples once."""
+    two, in_tokens = settings.sub_buckets is not None, settings.in_tokens
     columns: list[str] = []
-    if settings.in_tokens and (two or settings.max_tpt is not None):
+    if in_tokens and (two or settings.max_tpt is not None):
         columns = ["input", "output"]
     elif two:
         columns = ["tokens"]
+    tally, histogram, pairs, longest = Tally(), Histogram(), Pairs(), -1
     for items, weight in accepted_samples(
         leaves,
         shape,
@@ -122,51 +164,41 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
         limits=_limits(settings),
         num_examples=settings.num_examples,
     ):
-        sizes = items.lengths(in_tokens=settings.in_tokens)
+        if not len(items):
+            continue
+        lengths = items.lengths(in_tokens=in_tokens)
+        longest = max(longest, int(lengths.max()))
         if two:
-            sizes, second = _both(items, in_tokens=settings.in_tokens)
-            pairs.add(sizes, second, weight)
-        if len(items):
-            longest = max(longest, int(items.lengths(in_tokens=settings.in_tokens).max()))
-        histogram.add(measure.units(sizes), weight)
-    if not tally.accepted:
+            lengths, second = _both(items, in_tokens=in_tokens)
+            pairs.add(lengths, second, weight)
+        histogram.add(measure.units(lengths), weight)
+    if longest < 0:
         raise ConfigError(
             f"no sample is left to make bins of: {_why_none(tally)}",
             fix="Add data, or widen the limits",
         )
     spectrum = histogram.spectrum()
-    edges, gain = _edges(spectrum, settings)
-    notes = [f"nothing of {name} is left" for name in tally.nothing_of]
-    if two:
-        split = split_by_second(
-            pairs,
-            edges,
-            settings.sub_buckets or 1,
-            unit=measure.unit,
-            threshold=settings.outlier_threshold,
-            ratio=_ratio_of_second if settings.in_tokens else _tokens_per_second,
-            adjusted=lambda tokens: quantized(tokens, settings.quantization),
+    if not len(spectrum.lengths):
+        raise ConfigError(
+            f"none of the {settings.num_examples} rows that --num_examples looks at is accepted",
+            fix="Look at more, or leave it out: all rows take seconds",
         )
-        bins = _of_two(split, measure, settings)
-        return replace(
-            bins,
-            tally=tally,
-            longest=longest if settings.in_tokens else bins.longest,
-            gain=gain,
-            notes=(*notes, *bins.notes),
-        )
+    return _Collected(spectrum, pairs, longest, tally)
+
+
+def _of_one(
+    edges: Sequence[int], spectrum: Spectrum, measure: _Measure, settings: BinSettings
+) -> Bins:
     bounds = sorted({*edges})
-    distinct = len(spectrum.lengths)
+    few: list[str] = []
     if len(bounds) < settings.num_buckets:
-        notes.append(_fewer(len(bounds), settings.num_buckets, distinct))
+        few = [_fewer(len(bounds), settings.num_buckets, len(spectrum.lengths))]
     return Bins(
         in_tokens=settings.in_tokens,
         bounds=tuple(measure.bound(edge) for edge in bounds),
         ratios=None,
-        longest=longest if settings.in_tokens else measure.bound(bounds[-1]),
-        tally=tally,
-        gain=gain,
-        notes=tuple(notes),
+        longest=measure.bound(bounds[-1]),
+        notes=tuple(few),
     )
 
 
@@ -177,7 +209,12 @@ def _edges(spectrum: Spectrum, settings: BinSettings) -> tuple[list[int], Gain |
     def closed(inner: Sequence[int]) -> list[int]:
         return quantized([*(max(edge, 1) for edge in inner), longest], settings.quantization)
 
-    equal = closed(equal_mass_edges(spectrum, settings.num_buckets))
+    if len(spectrum.lengths) <= settings.num_buckets:
+        # Each length is an edge: nothing is padded.
+        inner = spectrum.lengths[:-1].tolist()
+    else:
+        inner = equal_mass_edges(spectrum, settings.num_buckets)
+    equal = closed(inner)
     if not settings.optimize:
         return equal, None
     best = closed(least_padding_edges(spectrum, settings.num_buckets))
@@ -290,6 +327,7 @@ def _why_none(tally: Tally) -> str:
 
 
 def _fewer(made: int, wanted: int, distinct: int) -> str:
+    few = f"{made:,} bucket{'s' if made > 1 else ''} instead of {wanted:,}"
     if distinct < wanted:
-        return f"{made:,} buckets instead of {wanted:,}: there are {distinct:,} distinct lengths"
-    return f"{made:,} buckets instead of {wanted:,}: some lengths alone would fill several"
+        return f"{few}: there are {distinct:,} distinct lengths"
+    return f"{few}: some lengths alone would fill several"
