@@ -245,6 +245,44 @@ def _tokens() -> list[Figure]:
     return figures
 
 
+def _bins() -> list[Figure]:
+    lines = (
+        ("one", "30 bins of 10M rows", 3.0, 200.0),
+        ("optimized", "the same with least padding", 3.0, 200.0),
+        ("two", "the same split by tokens", 3.0, 200.0),
+    )
+    figures = [
+        Figure(
+            bench="bins",
+            key="rows_per_s",
+            what="30 bins from lengths",
+            unit="rows/s",
+            peer="rows_per_s",
+            ratio=3.0,
+        )
+    ]
+    for name, what, seconds, megabytes in lines:
+        figures += [
+            Figure(
+                bench="bins",
+                key=f"{name}_cpu_s",
+                what=what,
+                unit="CPU-s",
+                better="less",
+                bound=seconds,
+            ),
+            Figure(
+                bench="bins",
+                key=f"{name}_mb",
+                what=f"{what}: memory, pages of files left out",
+                unit="MB",
+                better="less",
+                bound=megabytes,
+            ),
+        ]
+    return figures
+
+
 def _get_batch() -> list[Figure]:
     lines = (
         ("batch", "one batch request"),
@@ -414,6 +452,7 @@ FIGURES: list[Figure] = [
         better="less",
         bound=1.2,
     ),
+    *_bins(),
     Figure(
         bench="startup",
         key="help_s",

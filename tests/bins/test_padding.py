@@ -17,7 +17,9 @@ from playhead.bins.padding import least_padding_edges, padding_share
 
 def spectrum_of(lengths, weights=1.0):
     histogram = Histogram()
-    histogram.add(np.asarray(lengths, dtype=np.int64), weights)
+    lengths, weights = np.broadcast_arrays(np.asarray(lengths, dtype=np.int64), weights)
+    for weight in np.unique(weights):
+        histogram.add(lengths[weights == weight], float(weight))
     return histogram.spectrum()
 
 

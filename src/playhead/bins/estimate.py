@@ -192,7 +192,7 @@ def _of_one(
     bounds = sorted({*edges})
     few: list[str] = []
     if len(bounds) < settings.num_buckets:
-        few = [_fewer(len(bounds), settings.num_buckets, len(spectrum.lengths))]
+        few = [_fewer(len(bounds), settings, len(spectrum.lengths))]
     return Bins(
         in_tokens=settings.in_tokens,
         bounds=tuple(measure.bound(edge) for edge in bounds),
@@ -326,8 +326,10 @@ def _why_none(tally: Tally) -> str:
     return ", ".join(refused) or "there is none"
 
 
-def _fewer(made: int, wanted: int, distinct: int) -> str:
-    few = f"{made:,} bucket{'s' if made > 1 else ''} instead of {wanted:,}"
-    if distinct < wanted:
+def _fewer(made: int, settings: BinSettings, distinct: int) -> str:
+    few = f"{made:,} bucket{'s' if made > 1 else ''} instead of {settings.num_buckets:,}"
+    if distinct < settings.num_buckets:
         return f"{few}: there are {distinct:,} distinct lengths"
+    if settings.quantization != "none":
+        return f"{few}: there are no more round numbers ({settings.quantization})"
     return f"{few}: some lengths alone would fill several"

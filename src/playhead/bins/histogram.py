@@ -57,7 +57,7 @@ class Histogram:
         self._counts = np.zeros(0, dtype=np.int64)
         self._longest = -1
 
-    def add(self, lengths: NDArray[np.int64], weight: float | NDArray[np.float64]) -> None:
+    def add(self, lengths: NDArray[np.int64], weight: float) -> None:
         """Add samples.
 
         Parameters
@@ -65,23 +65,16 @@ class Histogram:
         lengths
             Their lengths in units, from 0 to 2**52, shape (M,).
         weight
-            What each of them weighs, or all the same, shape (M,). What weighs nothing is known by
-            the longest alone.
+            What each of them weighs. Of what weighs nothing the longest alone is known.
         """
         if not len(lengths):
             return
         self._longest = max(self._longest, int(lengths.max()))
-        if isinstance(weight, np.ndarray):
-            weighty = weight > 0
-            lengths, weight = lengths[weighty], weight[weighty]
-        elif weight <= 0:
-            return
-        if not len(lengths):
-            return
-        cells = _cells(lengths)
-        self._grow(int(cells.max()) + 1)
-        np.add.at(self._weights, cells, weight)
-        np.add.at(self._counts, cells, 1)
+        if weight > 0:
+            cells = _cells(lengths)
+            self._grow(int(cells.max()) + 1)
+            np.add.at(self._weights, cells, weight)
+            np.add.at(self._counts, cells, 1)
 
     def spectrum(self) -> Spectrum:
         """Return what was added."""

@@ -55,8 +55,8 @@ def config_of(inputs: Sequence[str]) -> Any:
             fix="Give keys alone, or none",
         )
     first = inputs[0]
-    alone = is_config(first) or first.lstrip().startswith("[")
-    if len(inputs) > 1 and any(is_config(one) or one.lstrip().startswith("[") for one in inputs):
+    alone = is_config(first) or _is_literal(first)
+    if len(inputs) > 1 and any(is_config(one) or _is_literal(one) for one in inputs):
         raise ConfigError(
             "a config or a list stands among other inputs",
             where=" ".join(inputs),
@@ -66,6 +66,10 @@ def config_of(inputs: Sequence[str]) -> Any:
         return first if is_config(first) else _of_literal(first)
     kinds: list[_Kind] = [_kind_of(one) for one in inputs]
     return _of_kind(kinds, list(inputs))
+
+
+def _is_literal(text: str) -> bool:
+    return text.lstrip().startswith("[") and not exists(text)
 
 
 def _of_keys(keys: Sequence[re.Match[str]]) -> Any:

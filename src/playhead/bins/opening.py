@@ -76,7 +76,7 @@ def open_data(config: Any, reading: Reading, say: Callable[[str], None]) -> Open
         Of many kinds: what happened, where, and what to do.
     """
     if (reading.in_tokens or reading.two_lengths) and reading.tokenizer is None:
-        raise ConfigError("tokens are to be counted by nothing", fix="Give --tokenizer")
+        raise ConfigError("nothing counts tokens, which these bins need", fix="Give --tokenizer")
     blend = _read(config, reading)
     for note in blend.notes:
         say(note)

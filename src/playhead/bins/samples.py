@@ -30,8 +30,8 @@ class Block(NamedTuple):
 
     items: Items
     """The samples."""
-    weight: float | NDArray[np.float64]
-    """What each of them weighs, or all the same, shape (M,)."""
+    weight: float
+    """What each of them weighs."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -105,7 +105,8 @@ def accepted_samples(
                 continue
             chosen = _is_chosen(kept.row, rows, leaf.num_rows)
             weighed += int(np.count_nonzero(chosen))
-            yield Block(kept, np.where(chosen, each, 0.0))
+            yield Block(kept.chosen(chosen), each)
+            yield Block(kept.chosen(~chosen), 0.0)
         if accepted == before:
             tally.nothing_of.append(leaf.name)
     tally.accepted, tally.weighed = _mean(accepted, copies), _mean(weighed, copies)

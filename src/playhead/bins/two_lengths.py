@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,17 +14,14 @@ from playhead.bins.histogram import Spectrum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
 
     from numpy.typing import NDArray
-
-    _Pair: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 __all__ = ["Outliers", "Pairs", "TwoLengths", "split_by_second"]
 
 _RADIX = 1 << 32
-# A deviation below this share of the mean is the rounding of equal numbers.
-_NO_DEVIATION = 1e-9
+# A deviation below this share of the mean is the rounding of sums of squares.
+_NO_DEVIATION = 1e-6
 _RATIO_DECIMALS = 2
 _LEAST_RATIO = 0.01
 
@@ -33,14 +30,9 @@ class Pairs:
     """Two lengths of samples with their weights, added block by block."""
 
     def __init__(self) -> None:
-        self._blocks: list[tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]] = []
+        self._blocks: list[tuple[NDArray[np.int64], NDArray[np.uint32], float]] = []
 
-    def add(
-        self,
-        first: NDArray[np.int64],
-        second: NDArray[np.int64],
-        weight: float | NDArray[np.float64],
-    ) -> None:
+    def add(self, first: NDArray[np.int64], second: NDArray[np.int64], weight: float) -> None:
         """Add samples.
 
         Parameters
@@ -48,16 +40,14 @@ class Pairs:
         first, second
             Their lengths, below 2**32 of the second, shape (M,).
         weight
-            What each of them weighs, or all the same, shape (M,).
+            What each of them weighs; those that weigh nothing need a bin too.
         """
         if len(first):
-            # One number for all stays one number.
-            weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), first.shape)
-            self._blocks.append((first, second.astype(np.uint32), weights))
+            self._blocks.append((first, second.astype(np.uint32), weight))
 
-    def __iter__(self) -> Iterator[_Pair]:
-        for first, second, weights in self._blocks:
-            yield first, second.astype(np.int64), weights
+    def __iter__(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], float]]:
+        for first, second, weight in self._blocks:
+            yield first, second.astype(np.int64), weight
 
 
 class Outliers(NamedTuple):
@@ -144,16 +134,13 @@ class _Some(NamedTuple):
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     ratios: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    weight: float
 
     def chosen(self, which: NDArray[np.bool_]) -> _Some:
-        return _Some(
-            self.group[which],
-            self.first[which],
-            self.second[which],
-            self.ratios[which],
-            self.weights[which],
-        )
+        if which.all():
+            return self
+        columns = (self.group[which], self.first[which], self.second[which], self.ratios[which])
+        return _Some(*columns, self.weight)
 
 
 class _Groups:
@@ -170,19 +157,19 @@ class _Groups:
 
     def most_ratios(self, threshold: float) -> tuple[NDArray[np.float64], int]:
         """Greatest ratio that does not stand out in each group, shape (G,)."""
-        # A group of which nothing weighs is judged as if all of it weighed the same.
-        alike = self._sum(lambda some: some.weights) == 0
-
-        def weights(some: _Some) -> NDArray[np.float64]:
-            return np.where(alike[some.group], 1.0, some.weights)
-
-        total = np.maximum(self._sum(weights), np.finfo(np.float64).tiny)
-        mean = self._sum(lambda some: weights(some) * some.ratios) / total
-        squares = self._sum(lambda some: weights(some) * (some.ratios - mean[some.group]) ** 2)
-        deviation = np.sqrt(squares / total)
+        # Sums of what weighs something, and of what weighs nothing: the latter judge a group of
+        # which nothing weighs.
+        sums = np.zeros((2, 3, self._count))
         least = np.full(self._count, np.inf)
         for some in self._blocks():
+            powers = (np.ones_like(some.ratios), some.ratios, some.ratios**2)
+            found = [np.bincount(some.group, power, self._count) for power in powers]
+            sums[int(not some.weight)] += np.array(found) * (some.weight or 1.0)
             np.minimum.at(least, some.group, some.ratios)
+        total, first, second = np.where(sums[0, 0] > 0, sums[0], sums[1])
+        total = np.maximum(total, np.finfo(np.float64).tiny)
+        mean = first / total
+        deviation = np.sqrt(np.maximum(second / total - mean**2, 0.0))
         even = deviation <= _NO_DEVIATION * mean
         most = np.where(even, np.inf, mean + threshold * np.where(even, 1.0, deviation))
         undecided = np.isfinite(least) & (least > most)
@@ -196,30 +183,29 @@ class _Groups:
         from_nothing = 0
         for some in self._blocks():
             stays = some.ratios <= most[some.group]
-            outside = some.chosen(~stays)
-            left_out.append((outside.first, outside.second))
             inside = some.chosen(stays)
+            if len(inside.group) < len(some.group):
+                outside = some.chosen(~stays)
+                left_out.append((outside.first, outside.second))
             from_nothing += int(np.count_nonzero((inside.first == 0) & (inside.second > 0)))
             np.maximum.at(greatest, inside.group, inside.ratios)
-            keys = inside.group * _RADIX + inside.second
-            found.append(_summed(keys, inside.weights, np.ones(len(keys), dtype=np.int64)))
+            keys, counts = np.unique(inside.group * _RADIX + inside.second, return_counts=True)
+            # What weighs nothing is no sample of the mass.
+            weighs = int(some.weight > 0)
+            found.append(_Mass(keys, counts.astype(np.float64) * some.weight, counts * weighs))
         outliers = Outliers(*(np.concatenate(column) for column in zip(*left_out, strict=True)))
         return _Kept(self._spectra(found), greatest, outliers, from_nothing)
 
     def _blocks(self) -> Iterator[_Some]:
-        for first, second, weights in self._pairs:
+        for first, second, weight in self._pairs:
             group = np.searchsorted(self._borders, first)
-            yield _Some(group, first, second, self._ratio(first, second), weights)
-
-    def _sum(self, of: Callable[[_Some], NDArray[np.float64]]) -> NDArray[np.float64]:
-        total = np.zeros(self._count)
-        for some in self._blocks():
-            total += np.bincount(some.group, weights=of(some), minlength=self._count)
-        return total
+            yield _Some(group, first, second, self._ratio(first, second), weight)
 
     def _spectra(self, found: Sequence[_Mass]) -> list[Spectrum]:
         columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-        keys, weights, counts = _summed(*columns)
+        keys, places = np.unique(columns[0], return_inverse=True)
+        weights = np.bincount(places, columns[1], len(keys)).astype(np.float64)
+        counts = np.bincount(places, columns[2], len(keys)).astype(np.int64)
         starts = np.searchsorted(keys, np.arange(self._count + 1) * _RADIX)
         spectra: list[Spectrum] = []
         for begin, end in pairwise(starts.tolist()):
@@ -249,14 +235,3 @@ class _Mass(NamedTuple):
     """Group and second length in one number, ascending, shape (K,)."""
     weights: NDArray[np.float64]
     counts: NDArray[np.int64]
-
-
-def _summed(keys: NDArray[np.int64], weights: NDArray[Any], counts: NDArray[Any]) -> _Mass:
-    """Sum up what has the same key."""
-    distinct, places = np.unique(keys, return_inverse=True)
-    size = len(distinct)
-    return _Mass(
-        distinct,
-        np.bincount(places, weights, size).astype(np.float64),
-        np.bincount(places, counts, size).astype(np.int64),
-    )

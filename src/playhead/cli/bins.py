@@ -17,6 +17,7 @@ from playhead.cli.configs import import_all
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say
 from playhead.cli.several_values import SeveralValues
+from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -82,7 +83,9 @@ def bins(
     from playhead.cli.bins_text import header_of, story_of, to_json  # noqa: PLC0415
 
     if (source_config is None) != (output_config is None):
-        raise typer.BadParameter("--source-config and --output-config go together")
+        raise ConfigError(
+            "--source-config and --output-config go together", fix="Give both, or none"
+        )
     if sub_buckets is None:
         sub_buckets = _SUB_BUCKETS if tokenizer and not tokens else 0
     low, high = (min_tokens, max_tokens) if tokens else (min_duration, max_duration)
@@ -177,7 +180,6 @@ def _warnings_told(tell: Callable[[str], None]) -> Generator[None]:
 
 def _tokenizer_of(tokenizers: Sequence[str], langs: Sequence[str]) -> Any:
     from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (as the others)
-    from playhead.errors import ConfigError  # noqa: PLC0415
 
     if not tokenizers:
         if langs:
@@ -198,12 +200,15 @@ def _refuse_idle(tokens: bool, **given_options: Any) -> None:
     """Refuse what only bins of tokens have, where seconds are measured."""
     idle = [name for name, value in given_options.items() if value is not None]
     if idle and not tokens:
-        raise typer.BadParameter(f"{', '.join(f'--{name}' for name in idle)} needs --tokens")
+        raise ConfigError(
+            f"only bins of tokens have {', '.join(f'--{name}' for name in idle)}",
+            fix="Give --tokens too, or leave it out",
+        )
 
 
 def _refuse_nan(*numbers: float | None) -> None:
     if any(number is not None and isnan(number) for number in numbers):
-        raise typer.BadParameter("nan is no limit")
+        raise ConfigError("nan is no limit", fix="Give a number")
 
 
 def _write(path: str, text: str) -> None:

@@ -1,0 +1,85 @@
+"""Playhead: bins of ten million rows whose lengths all differ, in CPU time and in memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from lengths import speech_seconds
+from meter import Settings, cpu_of, main
+from playhead.bins.estimate import estimate_bins
+from playhead.bins.settings import BinSettings
+from playhead.plan import LeafColumns, Shape
+
+_ROWS = 10_000_000
+_DIGEST = "0" * 16
+
+
+def measure(settings: Settings) -> dict[str, float]:
+    rows = _ROWS // 10 if settings.quick else _ROWS
+    _write(settings.data, rows)
+    figures: dict[str, float] = {}
+    for name in ("one", "optimized", "two"):
+        line = [sys.executable, __file__, str(settings.data), name, str(rows)]
+        ran = subprocess.run(line, check=True, capture_output=True, text=True)
+        cpu, megabytes = map(float, ran.stdout.split())
+        figures[f"{name}_cpu_s"] = cpu
+        figures[f"{name}_mb"] = megabytes
+    figures["rows_per_s"] = rows / figures["one_cpu_s"]
+    return figures
+
+
+def _write(data: Path, rows: int) -> None:
+    """Lengths in microseconds, so that hardly two are the same, and tokens of transcripts."""
+    seconds = speech_seconds(rows, seed=1)
+    rng = np.random.default_rng(2)
+    jitter = rng.integers(0, 1000, rows)
+    np.save(data / "bins_us.npy", np.round(seconds * 1e6).astype(np.int64) + jitter)
+    spread = rng.uniform(2.0, 4.0, rows)
+    np.save(data / "bins_tokens.npy", np.maximum(1, seconds * spread).astype(np.uint32))
+
+
+def _one(data: Path, name: str, rows: int) -> str:
+    """CPU time (s) and most memory (MB) of one estimate; pages of files are left out."""
+    tokens = np.load(data / "bins_tokens.npy", mmap_mode="r")
+    leaf = LeafColumns(
+        key="leaf",
+        name="leaf",
+        weight=1,
+        duration_us=np.load(data / "bins_us.npy", mmap_mode="r"),
+        fingerprint=str,
+        side=lambda _: {"tokens": tokens},
+    )
+    assert leaf.num_rows == rows
+    two = name == "two"
+    asked = BinSettings(optimize=name == "optimized", sub_buckets=2 if two else None)
+    shape = Shape(tokens=_DIGEST if two else None)
+    before = peak = _own_kilobytes()
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.002):
+            peak = max(peak, _own_kilobytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    cpu = cpu_of(lambda: estimate_bins([leaf], shape, asked))
+    done.set()
+    watcher.join()
+    return f"{cpu} {(peak - before) / 1024}"
+
+
+def _own_kilobytes() -> int:
+    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        print(_one(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    else:
+        main(measure)
