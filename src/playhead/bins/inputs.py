@@ -125,9 +125,25 @@ def _of_kind(kinds: Sequence[_Kind], paths: list[Any]) -> Any:
         case "manifest":
             return {"manifest_filepath": spec}
         case "cuts":
-            return [{"type": "lhotse", "cuts_path": spec}]
+            return _of_cuts(paths)
         case "shar":
             return {"shar_path": spec}
+
+
+def _of_cuts(paths: Sequence[Any]) -> dict[str, Any]:
+    """An entry each; without weights all samples count alike, as those of lists of manifests do."""
+    weights = [path[1] for path in paths if isinstance(path, list) and len(path) > 1]
+    entries = [{"type": "lhotse", "cuts_path": _path_in(path)} for path in paths]
+    if not weights:
+        return {"input_cfg": entries, "force_finite": True}
+    if len(weights) < len(paths):
+        raise ConfigError(
+            "some cuts have a weight and some have none",
+            where=str(paths),
+            fix="Write [path, weight] for all of them, or for none",
+        )
+    weighted = [{**entry, "weight": weight} for entry, weight in zip(entries, weights, strict=True)]
+    return {"input_cfg": weighted}
 
 
 def _kind_of(spec: str) -> _Kind:

@@ -41,7 +41,8 @@ def quantized(edges: Sequence[int], how: Quantization) -> list[int]:
         return list(edges)
     round_numbers = _round_numbers(edges[-1], how)
     last = next(number for number in round_numbers if number >= edges[-1])
-    nearest = {min(round_numbers, key=lambda number: abs(number - edge)) for edge in edges[:-1]}
+    inner = [edge for edge in edges if edge < edges[-1]]
+    nearest = {min(round_numbers, key=lambda number: abs(number - edge)) for edge in inner}
     return sorted({last, *(min(number, last) for number in nearest)})
 
 
