@@ -76,6 +76,8 @@ _FEATURES: Mapping[str, tuple[str, int]] = {
     "wav2vec2-bert": ("feature_projection_input_dim", 50),
     "whisper": ("num_mel_bins", 100),
 }
+# They want a channel beside the samples, as no other does.
+_CHANNELLED = {"omniasr_ctc"}
 # Layers and frames are dropped by chance: the most memory goes to a step that drops none.
 _DROPPED = {
     "layerdrop": 0.0,
@@ -238,7 +240,9 @@ def _made(recipe: _Recipe, config: Any, source: ModelSource) -> Any:
     try:
         module = getattr(transformers, recipe.made_by).from_config(config, **attention)
         if source.gradient_checkpointing:
-            module.gradient_checkpointing_enable()
+            # Its name since transformers 5; the older one stands beside it, and warns.
+            enable = getattr(module, "activation_checkpointing_enable", None)
+            (enable or module.gradient_checkpointing_enable)()
     except Exception as error:
         raise ConfigError(
             f"no model can be made of a {config.model_type} config: {_line(error)}",
@@ -253,7 +257,7 @@ def _inputs_of(module: Any, where: str) -> _Inputs:
     name, kind = module.main_input_name, config.model_type
     if kind == "speech-encoder-decoder":
         name, config = module.encoder.main_input_name, config.encoder
-    if name == "input_values":
+    if name == "input_values" and kind not in _CHANNELLED:
         # Models that normalise each layer are trained with a mask; those that do not, without.
         mask = getattr(config, "feat_extract_norm", None) == "layer"
         return _Inputs(name=name, rate=_SAMPLE_RATE, mask=mask)
