@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError, PositionError
 from playhead.loader.agreement import agree_on_plan
 from playhead.loader.bad_log import BadLog
+from playhead.loader.batches import Batches
 from playhead.loader.deliveries import Deliveries
 from playhead.loader.ranks import has_process_group
 from playhead.loader.report import Tally
@@ -19,7 +19,7 @@ from playhead.loader.stream import Stream
 from playhead.loader.waits import Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from playhead.loader.fusion import FusedPlanning, FusedRun
     from playhead.loader.fusion_position import FusedPosition
@@ -91,21 +91,18 @@ class Loader:
         self._on_change: OnChange = on_change
         self._stream = Stream(fetch, workers)
         self._tally = Tally(len(planning.leaves))
-        bad_log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
-        self._deliveries = Deliveries(self._stream, self._tally, bad_log)
+        log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
+        self._deliveries = Deliveries(self._stream, self._tally, log)
         self._rows_dropped = dropped
         self._read_ahead = read_ahead
         if read_ahead is not None:
             weakref.finalize(self, read_ahead.stop)
         self._run: Run | FusedRun | None = None
         self._restored: Position | FusedPosition | None = None
-        self._next_pass = 0
-        self._delivered = 0
-        self._steps = 0
-        self._flowing = False
-        self._agreed = False
+        self._next_pass = self._delivered = self._steps = 0
+        self._flowing = self._agreed = False
         # Held weakly: an iterator holds its loader, and a loader that is dropped ends its workers.
-        self._iterator: weakref.ref[_Batches] | None = None
+        self._iterator: weakref.ref[Batches] | None = None
         self.waits = Waits()
 
     @property
@@ -134,6 +131,11 @@ class Loader:
         return self._topology.world_size
 
     @property
+    def planning(self) -> Planning | FusedPlanning:
+        """What the plan is a function of, but for the position."""
+        return self._planning
+
+    @property
     def fetch(self) -> Callable[[MicroBatch], Any]:
         """What makes a batch of a micro-batch: the same one, however often and wherever it runs."""
         return self._stream.fetch
@@ -156,7 +158,7 @@ class Loader:
             self._restored = None
         elif self._run is None or self.finite:
             self._begin(self._fresh_position())
-        batches = _Batches(self._is_live, self._next)
+        batches = Batches(self._is_live, self._next)
         self._iterator = weakref.ref(batches)
         return batches
 
@@ -235,6 +237,35 @@ class Loader:
             raise PositionError("no batch has been asked for yet", fix="Iterate first")
         return self._run.position_after(batches)
 
+    def next_position(self) -> Any:
+        """The position of the batch that comes next; inside a step, that of its start."""
+        if self._restored is not None:
+            return self._restored
+        run = self._under_way()
+        return self._fresh_position() if run is None else run.position_after(self._delivered)
+
+    def rebatch(self, planning: Any) -> None:
+        """Go on with other batching options, as a resume with them would; a live iterator too.
+
+        Parameters
+        ----------
+        planning
+            `Loader.planning` with other options.
+
+        Raises
+        ------
+        PositionError
+            Inside a step, of which some batches were handed out already.
+        """
+        run = self._under_way()
+        if self._restored is not None or run is not None:
+            if run is not None and not (self._restored or run.is_step_start(self._delivered)):
+                raise PositionError("batches cannot change inside a step", fix="Wait for its end")
+            begin = self.next_position()
+            self._restored, notes = planning.resume(begin, reseed=None, on_change="error")
+            self._say(*notes)
+        self._planning, self._agreed = planning, False
+
     def load_state_dict(self, state: Mapping[str, Any], *, reseed: bool = False) -> None:
         """Go on from a state; a live iterator goes on from there too.
 
@@ -266,8 +297,7 @@ class Loader:
         position, notes = planning.resume(position, reseed=new_seed, on_change=self._on_change)
         self._planning = planning
         self._drawn_seed = position.latest_seed
-        for note in notes:
-            self._say(note)
+        self._say(*notes)
         if self.finite and self._planning.steps_left(position) == 0:
             self._steps = position.step
             position = self._position_of_pass(position.pass_ + 1, position)
@@ -329,9 +359,15 @@ class Loader:
         self._delivered = 0
         self._flowing = False
 
-    def _say(self, note: str) -> None:
-        if self._topology.rank == 0:
+    def _say(self, *notes: str) -> None:
+        for note in notes if self._topology.rank == 0 else ():
             warnings.warn(note, stacklevel=3)
+
+    def _under_way(self) -> Run | FusedRun | None:
+        """The run of a pass that was begun and has not ended."""
+        run = self._run
+        over = run is not None and self.finite and self._delivered >= run.count()
+        return None if over else run
 
     def _is_live(self, batches: Iterator[Any]) -> bool:
         return self._iterator is not None and self._iterator() is batches
@@ -362,16 +398,3 @@ class Loader:
             self._steps += 1
         run.forget_before(self._delivered)
         return batch
-
-
-class _Batches(Iterator[Any]):
-    """An iterator of a loader; it ends when the loader has a newer one."""
-
-    def __init__(self, is_live: Callable[[Iterator[Any]], bool], fetch: Callable[[], Any]) -> None:
-        self._is_live = is_live
-        self._fetch = fetch
-
-    def __next__(self) -> Any:
-        if not self._is_live(self):
-            raise StopIteration
-        return self._fetch()

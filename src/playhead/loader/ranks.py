@@ -18,6 +18,7 @@ __all__ = [
     "broadcast_from_first",
     "check_agreement",
     "find_topology",
+    "greatest_of_ranks",
     "has_process_group",
 ]
 
@@ -116,6 +117,15 @@ def broadcast_from_first(value: int) -> int:
     box = [value]
     dist.broadcast_object_list(box, src=0)
     return int(box[0])
+
+
+def greatest_of_ranks(value: int) -> int:
+    """The greatest value that any rank of the process group has; its own where there is none."""
+    if not has_process_group():
+        return value
+    everyone: list[int] = [0] * dist.get_world_size()
+    dist.all_gather_object(everyone, value)
+    return max(everyone)
 
 
 def check_agreement(digests: Mapping[str, str], details: Mapping[str, Mapping[str, str]]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.deal import Dealt
 
-__all__ = ["Longest", "WindowStats"]
+__all__ = ["Costly", "Longest", "WindowStats"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +37,36 @@ class Longest:
     """Its length (µs)."""
     tokens: int | None = None
     """Its length in tokens, where batches are made by these."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Costly:
+    """A batch that takes more memory than others."""
+
+    bin: int | None
+    """The bin of fixed size that takes all of it; None where batches have no fixed sizes."""
+    step: int
+    """Its step of the link."""
+    slot: int
+    """Its slot in the step."""
+    samples: int
+    """How many samples it has."""
+    cost: int
+    """What it counts against the limit, in the unit of `Effort`."""
+    second: int = 1
+    """Its longest second length, where bins have two."""
+
+    def is_no_worse_than(self, other: Costly) -> bool:
+        """Whether it has no more samples, no longer ones, and none with more of the second."""
+        return (
+            self.samples <= other.samples
+            and self.cost <= other.cost
+            and self.second <= other.second
+        )
+
+    def filled(self, samples: int) -> Costly:
+        """The same with more samples."""
+        return replace(self, samples=samples, cost=self.cost // self.samples * samples)
 
 
 class WindowStats:
@@ -156,6 +186,71 @@ class WindowStats:
             full |= 2 * self._dealt.size >= np.array(self._batching.sizes)[self._bins]
         return float((~full).mean())
 
+    def costliest(self, first_step: int, count: int) -> list[list[Costly]]:
+        """The batches that are likely to take the most memory, from a step on.
+
+        Parameters
+        ----------
+        first_step
+            The first step that is looked at.
+        count
+            How many batches of each kind at most.
+
+        Returns
+        -------
+        list[list[Costly]]
+            For each bin of fixed size, from the longest on, its batches with the most of
+            samples times longest length (in 2-D times the longest second length, too). Where
+            batches have no fixed sizes: those of the most cost, those of the longest samples, and
+            those of the most samples. The worst of a kind comes first.
+        """
+        places = np.arange(first_step * self._dealt.per_step, len(self._dealt.size))
+        if not len(places):
+            return []
+        costs = self.costs.ravel()
+        if self.has_fixed_sizes:
+            weights = costs * self._second_longest.astype(np.float64)
+            bins = self._bins
+            kinds = [
+                _descending(weights, places[bins[places] == number])[:count]
+                for number in np.unique(bins[places])[::-1]
+            ]
+        else:
+            bins = None
+            kinds = [
+                _descending(values, places)[:count]
+                for values in (costs, self._longest, self._dealt.size)
+            ]
+        return [
+            [self._costly(int(place), None if bins is None else int(bins[place])) for place in kind]
+            for kind in kinds
+        ]
+
+    @property
+    def has_fixed_sizes(self) -> bool:
+        """Whether batches have the sizes of their bins."""
+        batching = self._batching
+        return bool(batching.sizes) and batching.bucketing and not batching.packed
+
+    def _costly(self, place: int, number: int | None) -> Costly:
+        step, slot = divmod(place, self._dealt.per_step)
+        return Costly(
+            bin=number,
+            step=step,
+            slot=slot,
+            samples=int(self._dealt.size[place]),
+            cost=int(self.costs[step, slot]),
+            second=int(self._second_longest[place]),
+        )
+
+    @cached_property
+    def _second_longest(self) -> NDArray[np.int64]:
+        """Longest second length of each batch, 1 where bins have one length, shape (K,)."""
+        if self._batching.bins_tokens is None:
+            return np.ones(len(self._dealt.size), dtype=np.int64)
+        second = both_lengths(self._dealt.items, self._batching)[1]
+        return np.maximum(self._of_batches(np.maximum, second[self._flat]), 1)
+
     @property
     def _bins(self) -> NDArray[np.int64]:
         """First bin of fixed size that takes all of each batch, shape (K,)."""
@@ -228,3 +323,8 @@ class WindowStats:
             for leaf, count in zip(self._columns, self._taken, strict=True)
             if leaf is not None
         }
+
+
+def _descending(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return places by their values, the greatest first; equal ones in their order."""
+    return places[np.argsort(-values[places], kind="stable")]
