@@ -11,25 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import Spot, read_options
+from playhead.fit.bounds import GivenBuckets
 from playhead.fit.bucket import LengthRule, buckets_of
-from playhead.fit.profile import FittedBucket, Profile, merged
+from playhead.fit.profile import Profile
+from playhead.fit.search import FoundBucket
 from playhead.loader.settings import batching_of
 
 GIB = 1 << 30
 
 
-def fitted(bounds, sizes, rule=None):
+def fitted(bounds, sizes, rule=None, **facts):
     buckets = buckets_of(bounds, rule or LengthRule(input_rate=16_000))
+    known = {"allocated": 9 * GIB, "reserved": 10 * GIB, "is_measured": False, **facts}
     return tuple(
-        FittedBucket(bucket=bucket, batch_size=size, allocated=9 * GIB, reserved=10 * GIB)
+        FoundBucket(bucket=bucket, batch_size=size, probes=1, seconds=1.0, **known)
         for bucket, size in zip(buckets, sizes, strict=True)
     )
 
 
-def profile(bounds, sizes, *, rule=None, **options):
-    apart = isinstance(bounds[0], tuple)
-    kept, _ = merged(sizes, apart=apart)
-    return Profile(found=fitted(bounds, sizes, rule), kept=kept, **options)
+def profile(bounds, sizes, *, rule=None, beside=None, facts=None):
+    given = GivenBuckets(bounds=tuple(bounds), beside=beside or {})
+    return Profile.of(fitted(bounds, sizes, rule), given, facts or {})
 
 
 def batching(text):
@@ -114,18 +116,20 @@ def test_a_bucket_that_takes_nothing_is_named_and_its_samples_are_refused():
     assert "20 (input=320000 output=240): NOT EVEN ONE FITS" in text
 
 
-def test_limits_of_buckets_go_with_their_buckets():
-    found = Profile(
-        found=fitted([(5, 40), (10, 60)], [4, 0]), kept=(0,), beside={"max_tps": [8.0, 6.0]}
-    )
+def test_limits_of_buckets_go_with_their_buckets_and_keep_them_apart():
+    found = profile([(5, 40), (10, 60)], [4, 0], beside={"max_tps": [8.0, 6.0]})
     assert found.options["max_tps"] == [8.0]
+    found = profile([5, 10, 20], [4, 4, 4], beside={"max_tps": [8.0, 6.0, 5.0]})
+    assert found.bounds == (5, 10, 20)
+    _, cut = batching(found.to_yaml())
+    assert cut.max_tps_per_bin == (8.0, 6.0, 5.0)
 
 
 def test_facts_and_peaks_are_comments():
-    one, two = fitted([5, 10], [8, 4])
-    two = FittedBucket(bucket=two.bucket, batch_size=4, reserved=GIB, measured=True)
+    [one] = fitted([5], [8])
+    [two] = fitted([10], [4], allocated=None, reserved=GIB, is_measured=True)
     facts = {"model": "my model\nbatch_size: 7", "device": "a card"}
-    found = Profile(found=(one, two), kept=(0, 1), facts=facts)
+    found = Profile.of([one, two], GivenBuckets(bounds=(5, 10)), facts)
     lines = found.to_yaml().splitlines()
     assert "# model: my model batch_size: 7" in lines
     assert "# device: a card" in lines
@@ -145,15 +149,3 @@ def test_a_write_that_fails_leaves_the_profile_that_was_there(tmp_path, monkeypa
         profile([5], [9]).write(path)
     assert path.read_text() == before
     assert [file.name for file in tmp_path.iterdir()] == ["profile.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "kept"), [([], ()), ([4], (0,)), ([4, 4], (1,)), ([0, 0], ()), ([2, 2, 1, 1], (1, 3))]
-)
-def test_neighbours_of_equal_size_are_merged_into_the_longer(sizes, kept):
-    assert merged(sizes)[0] == kept
-    assert sorted(merged(sizes)[0] + merged(sizes)[1]) == [n for n, s in enumerate(sizes) if s]
-
-
-def test_buckets_of_two_lengths_stay_apart():
-    assert merged([4, 4, 4], apart=True) == ((0, 1, 2), ())

@@ -8,74 +8,95 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from playhead.fit.amounts import shown_amount
+from playhead.fit.sizes import merged
 from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from playhead.fit.bucket import Bound, Bucket
+    from playhead.fit.bounds import GivenBuckets
+    from playhead.fit.bucket import Bound
+    from playhead.fit.search import FoundBucket
+    from playhead.fit.sizes import Merge
 
-__all__ = ["FittedBucket", "Profile", "merged"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FittedBucket:
-    """A bucket, the largest batch that it can take, and the memory that this takes."""
-
-    bucket: Bucket
-    """The bucket."""
-    batch_size: int
-    """Samples of its batches; 0 where not even one fits."""
-    allocated: int | None = None
-    """Most that tensors hold at once (bytes); None where nothing says it."""
-    reserved: int | None = None
-    """Most that the allocator holds at once (bytes); None likewise."""
-    measured: bool = False
-    """Whether steps of that size were done; else the peaks follow from those of other sizes."""
+__all__ = ["Profile"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """Batch sizes that fit, and everything that a config says beside them."""
 
-    found: tuple[FittedBucket, ...]
+    found: tuple[FoundBucket, ...]
     """Every bucket that was asked for, in the order of the config."""
-    kept: tuple[int, ...]
-    """Numbers of those in the lists of the config: none that was merged or that fits nothing."""
+    bounds: tuple[Bound, ...]
+    """`bucket_duration_bins`: those of the buckets that take anything, without merged ones."""
+    sizes: tuple[int, ...]
+    """`bucket_batch_size`."""
+    merges: tuple[Merge, ...] = ()
+    """Which buckets became part of which."""
     beside: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Options that the buckets were made with, as a config has them."""
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the sizes were found for and with, by name: comments of the file."""
 
-    @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """`bucket_duration_bins`."""
-        return tuple(self.found[number].bucket.bound for number in self.kept)
+    @classmethod
+    def of(
+        cls, found: Sequence[FoundBucket], given: GivenBuckets, facts: Mapping[str, str]
+    ) -> Profile:
+        """Return the profile of what a search found.
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """`bucket_batch_size`."""
-        return tuple(self.found[number].batch_size for number in self.kept)
+        Parameters
+        ----------
+        found
+            Every bucket, in the order of the config.
+        given
+            What was asked for. Where an option gives each bucket a limit of its own, as `max_tps`
+            may, neighbours of equal size are not merged.
+        facts
+            What the sizes were found for and with, by name.
+        """
+        fitting = [number for number, one in enumerate(found) if one.batch_size]
+        bounds = tuple(found[number].bucket.bound for number in fitting)
+        sizes = tuple(found[number].batch_size for number in fitting)
+        merges: tuple[Merge, ...] = ()
+        if not given.have_own_limits:
+            bounds, sizes, merges = merged(bounds, sizes)
+        beside = {
+            name: [value[number] for number in fitting] if isinstance(value, list) else value
+            for name, value in given.beside.items()
+        }
+        longest = max((_first(bound) for bound in bounds), default=0)
+        if longest < max(_first(one.bucket.bound) for one in found) and "max_duration" in beside:
+            # What the longest bucket cannot take is refused by name.
+            beside["max_duration"] = min(beside["max_duration"], longest)
+        return cls(
+            found=tuple(found),
+            bounds=bounds,
+            sizes=sizes,
+            merges=merges,
+            beside=beside,
+            facts=facts,
+        )
 
     @property
     def options(self) -> dict[str, Any]:
         """Everything that a config needs, by the names of its options."""
         return {
             "use_bucketing": True,
-            "num_buckets": len(self.kept),
+            "num_buckets": len(self.bounds),
             "bucket_duration_bins": _plain(self.bounds),
             "bucket_batch_size": list(self.sizes),
             "batch_size": None,
-            **{name: self._beside(name) for name in self.beside},
+            **{name: _plain(value) for name, value in self.beside.items()},
         }
 
     @property
     def lines(self) -> tuple[str, str]:
-        """The two lists as one pastes them into a config."""
+        """The two lists as one pastes them into a config or a command, without spaces."""
         return (
-            f"bucket_duration_bins={_flow(_plain(self.bounds))}",
-            f"bucket_batch_size={_flow(list(self.sizes))}",
+            f"bucket_duration_bins={_flow(_plain(self.bounds)).replace(' ', '')}",
+            f"bucket_batch_size={_flow(list(self.sizes)).replace(' ', '')}",
         )
 
     def to_yaml(self) -> str:
@@ -107,57 +128,11 @@ class Profile:
                 "batch_size": one.batch_size,
                 "allocated": one.allocated,
                 "reserved": one.reserved,
-                "measured": one.measured,
+                "measured": one.is_measured,
             }
             for one in self.found
         ]
         return {"options": self.options, "facts": dict(self.facts), "buckets": buckets}
-
-    def _beside(self, name: str) -> Any:
-        value = _plain(self.beside[name])
-        if isinstance(value, list):
-            return [value[number] for number in self.kept]
-        longest = max((_first(bound) for bound in self.bounds), default=value)
-        # Where the longest bucket fits nothing, its samples are refused by name, not dropped.
-        is_length = name == "max_duration" and longest < max(
-            _first(one.bucket.bound) for one in self.found
-        )
-        return min(value, longest) if is_length else value
-
-
-def merged(sizes: Sequence[int], *, apart: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Merge neighbours of equal size: the longer bucket takes what the shorter ones take.
-
-    Parameters
-    ----------
-    sizes
-        Batch size of each bucket, in the order of the config.
-    apart
-        Keep them all apart, as buckets of two lengths or with limits of their own must be.
-
-    Returns
-    -------
-    kept
-        Numbers of the buckets that are left, without those of size 0.
-    gone
-        Numbers of the buckets that were merged into the next one.
-
-    Examples
-    --------
-    >>> merged([8, 4, 4, 4, 1, 0])
-    ((0, 3, 4), (1, 2))
-    """
-    fitting = [number for number, size in enumerate(sizes) if size]
-    gone = (
-        []
-        if apart
-        else [
-            number
-            for number in fitting
-            if number + 1 < len(sizes) and sizes[number] == sizes[number + 1]
-        ]
-    )
-    return tuple(number for number in fitting if number not in gone), tuple(gone)
 
 
 def _first(bound: Bound) -> float:
@@ -180,7 +155,7 @@ def _one_line(value: str) -> str:
     return " ".join(value.split())
 
 
-def _peak(one: FittedBucket) -> str:
+def _peak(one: FoundBucket) -> str:
     bucket = one.bucket
     about = (
         f"{_flow(_plain(bucket.bound))} (input={bucket.input_length} output={bucket.output_length})"
@@ -192,6 +167,6 @@ def _peak(one: FittedBucket) -> str:
         for name, amount in (("tensors", one.allocated), ("allocator", one.reserved))
         if amount is not None
     ]
-    how = "measured" if one.measured else "estimated"
+    how = "measured" if one.is_measured else "estimated"
     said = f", {', '.join(peaks)} ({how})" if peaks else ", not measured"
     return f"{about}: {one.batch_size}{said}"

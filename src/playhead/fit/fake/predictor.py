@@ -28,7 +28,7 @@ from playhead.fit.steps import prepare, train_step
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from playhead.fit.bucket import Bucket
+    from playhead.fit.bucket import Bucket, LengthRule
     from playhead.fit.fake.attention import Kernel
     from playhead.fit.model import FitModel
     from playhead.fit.training import Training
@@ -83,6 +83,16 @@ class Predictor:
         self._peaks: dict[tuple[int, int, int], int] = {}
         self._new_steps = lambda method: _FakeSteps(open_on, training, method, attention)
         self._steps = self._new_steps(method)
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self._steps.model.name
+
+    @property
+    def rule(self) -> LengthRule:
+        """How the bounds of buckets become lengths of its batches."""
+        return self._steps.model.rule
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -154,19 +164,19 @@ class _FakeSteps:
         self._attention = Attention(attention)
         self._losses = 0
         self._tensors = LiveTensors(device="cuda" if method == "cuda" else None)
-        self._model = opened_fake(open_on, "cuda" if method == "cuda" else "cpu", self._fake)
+        self.model = opened_fake(open_on, "cuda" if method == "cuda" else "cpu", self._fake)
         self._prepared: Any = None
 
     @property
     def module(self) -> torch.nn.Module:
-        return self._model.module
+        return self.model.module
 
     def peak(self, bucket: Bucket, batch_size: int) -> int:
         with self._entered():
             if self._prepared is None:
                 self._tensors.watch(self.module.parameters())
                 self._tensors.watch(self.module.buffers())
-                self._prepared = prepare(self._model, self._training)
+                self._prepared = prepare(self.model, self._training)
                 train_step(self._prepared, bucket, batch_size)
                 # What hangs in cycles is not what a step needs.
                 gc.collect()
