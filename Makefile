@@ -22,7 +22,7 @@ export PLAYHEAD_AIS126_PYTHON ?= $(abspath $(AIS_OLDEST)/bin/python)
 # Tests of clusters run in this environment; `make test-ray` makes it.
 RAY := .venv-ray
 
-.PHONY: demo test test-all test-ray lint format bench docs peer peer-nemo ais-oldest clean
+.PHONY: demo test test-all test-ray lint format bench bench-gpu docs peer peer-nemo ais-oldest clean
 
 demo: $(READY)
 	$(BIN)/playhead demo
@@ -51,6 +51,10 @@ format: $(READY)
 
 bench: $(READY) $(PEER)/.ready
 	$(BIN)/python bench/run.py
+
+# Fills the table of docs/oomptimizer.md; without a GPU it says so.
+bench-gpu: $(READY)
+	$(BIN)/python bench/gpu.py
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict
@@ -97,4 +101,4 @@ $(PEER)/.with-playhead: $(PEER)/.ready pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) $(AIS_OLDEST) site demo-run bench-results.json
+	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) $(AIS_OLDEST) site demo-run bench-results.json bench-gpu-results.json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import subprocess
@@ -92,3 +93,26 @@ def test_a_measurement_prints_its_figures(tmp_path):
         env={"PYTHONPATH": str(BENCH), "PATH": "/usr/bin:/bin"},
     )
     assert set(json.loads(ran.stdout.splitlines()[-1])) == {"help_s", "import_s"}
+
+
+def test_the_benchmark_of_gpus_says_that_it_needs_one():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    ran = subprocess.run(
+        [sys.executable, str(BENCH / "gpu.py")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "bench-gpu needs a GPU, and torch sees none here\n"
+
+
+def test_the_table_of_gpus_in_the_docs_is_the_one_that_is_printed(bench):
+    options = argparse.Namespace(buckets=30, steps=200)
+    printed = bench("gpu")._table({"Whisper-small": {}, "Conformer-CTC": {}}, options)
+    page = (BENCH.parent / "docs" / "oomptimizer.md").read_text()
+    rows = {line.split("|")[1] for line in page.splitlines() if line.startswith("|")}
+    assert rows.issuperset(line.split("|")[1] for line in printed.splitlines())
