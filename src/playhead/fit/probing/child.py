@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from playhead.errors import PlayheadError
 from playhead.fit.probing.fault import place, words
-from playhead.fit.probing.messages import Answer, Facts, Refusal, Task, encode
+from playhead.fit.probing.messages import Answer, Device, Facts, Refusal, Task, encode
 from playhead.fit.probing.oom import judge
 from playhead.fit.probing.orphans import die_with
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playhead.fit.probing.memory import Memory
     from playhead.fit.training import Training
 
-__all__ = ["be_a_child", "describe", "run"]
+__all__ = ["be_a_child", "describe", "facts_of", "run"]
 
 _WORST_OOM_SCORE = "1000"
 
@@ -97,8 +97,13 @@ def describe(memory: Memory, open_model: Callable[[], FitModel] | None) -> Answe
     facts = Facts(device=memory.device())
     if open_model is not None:
         model = open_model()
-        facts = replace(facts, model=model.name, rule=model.rule)
+        facts = facts_of(facts.device, model)
     return Answer(status="facts", facts=facts)
+
+
+def facts_of(device: Device, model: FitModel) -> Facts:
+    """Put together what is known of a device and of a model."""
+    return Facts(device=device, model=model.name, rule=model.rule, notes=tuple(model.notes))
 
 
 def run(model: FitModel, training: Training, memory: Memory, task: Task, done: mmap) -> Answer:

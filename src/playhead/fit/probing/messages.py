@@ -129,6 +129,8 @@ class Facts:
     """What people call the model; nothing where it is not open yet."""
     rule: LengthRule = field(default_factory=LengthRule)
     """How the bounds of buckets become lengths of its batches."""
+    notes: tuple[str, ...] = ()
+    """What people should know of its batches, a line each."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -96,7 +96,7 @@ class ProcessProber:
         except BaseException:
             self.close()
             raise
-        self._notes += notes
+        self._notes += (*facts.notes, *notes)
 
     def __enter__(self) -> ProcessProber:  # noqa: PYI034  (Self is of Python 3.11)
         return self

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import msgspec
 
 from playhead.errors import FitError, PlayheadError
-from playhead.fit.probing.child import be_a_child, describe, run
+from playhead.fit.probing.child import be_a_child, describe, facts_of, run
 from playhead.fit.probing.fault import place, words
 from playhead.fit.probing.host_kills import host_kills
 from playhead.fit.probing.messages import (
@@ -56,6 +56,8 @@ _TICK_SECONDS: Final = 0.05
 _JOIN_SECONDS: Final = 2.0
 # A probe that has answered has nothing left to do.
 _LEAVE_SECONDS: Final = 30.0
+# The device that a process opens when it first uses CUDA in any way, and never closes.
+_DRIVER: Final = "/dev/nvidia-uvm"
 _BLOCK: Final = 1 << 16
 
 
@@ -84,7 +86,7 @@ def broken_by_fork() -> str | None:
     """Say why a fork of this process would be of no use; None if it is good."""
     import torch  # noqa: PLC0415  (as in main)
 
-    if torch.cuda.is_initialized() or _has_open("/dev/nvidia-uvm"):
+    if torch.cuda.is_initialized() or _has_open(_DRIVER):
         return "opening the model uses CUDA"
     deadline = time.monotonic() + _JOIN_SECONDS
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
@@ -201,7 +203,7 @@ class _Server:
         # Collecting garbage in a probe would copy every page on which an object lies.
         gc.collect()
         gc.freeze()
-        return Ready(facts=replace(answer.facts, model=model.name, rule=model.rule))
+        return Ready(facts=facts_of(answer.facts.device, model))
 
     def serve(self) -> None:
         """Do one task after the other until the parent ends."""

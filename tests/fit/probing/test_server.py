@@ -1,0 +1,53 @@
+"""When a process may be forked."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from playhead.fit.probing import server
+from playhead.fit.probing.server import broken_by_fork
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """No thread but this one, whatever runs the tests."""
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread()])
+    monkeypatch.setattr(server, "_JOIN_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_process_that_only_has_a_model_may_be_forked():
+    torch.nn.Linear(2, 2)
+    assert broken_by_fork() is None
+
+
+@pytest.mark.usefixtures("alone")
+def test_cuda_is_broken_by_a_fork(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert broken_by_fork() == "opening the model uses CUDA"
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_driver_that_was_merely_asked_is_broken_by_a_fork_too(monkeypatch):
+    with open("/dev/zero", "rb"):  # noqa: PTH123 - it stands for the driver's device
+        monkeypatch.setattr(server, "_DRIVER", "/dev/zero")
+        assert broken_by_fork() == "opening the model uses CUDA"
+    assert broken_by_fork() is None
+
+
+def test_threads_that_stay_are_left_behind_by_a_fork_and_those_that_end_are_not(monkeypatch, alone):
+    end = threading.Event()
+    staying = threading.Thread(target=end.wait, name="staying")
+    ending = threading.Thread(target=lambda: None, name="ending")
+    for thread in (staying, ending):
+        thread.start()
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), staying, ending])
+    try:
+        assert broken_by_fork() == "opening the model starts threads (staying)"
+    finally:
+        end.set()
+        staying.join()
+    assert broken_by_fork() is None
