@@ -50,7 +50,7 @@ class MixRecord:
     done: int = 0
     """Steps that were done."""
     failed: int | None = None
-    """Number of the bucket whose step ran out of memory."""
+    """Number of the bucket in whose step memory ran out, or the answer was lost, if known."""
     allocated: tuple[int, ...] | None = None
     """Most that tensors held at once in the steps of each bucket (bytes), 0 where it had none."""
     reserved: int | None = None
