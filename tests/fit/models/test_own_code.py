@@ -134,7 +134,7 @@ def test_what_a_module_lacks_is_named_at_once(own_code):
     with pytest.raises(ConfigError) as told:
         opened(name)
     assert str(told.value) == (
-        f"Linear has no make_batch and no training_step ({name}). "
+        f"The class Linear has no make_batch and no training_step ({name}). "
         "Give it make_batch(batch_size, input_length, output_length) and training_step(batch)."
     )
 

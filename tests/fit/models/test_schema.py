@@ -272,14 +272,14 @@ def test_placeholders_that_the_schema_has_are_left_to_it():
 def test_an_audio_share_that_changes_nothing_is_told():
     model = declared(Transcriber(), audio_share=0.5)
     assert model.rule.audio_share is None
-    assert "share of audio is not used" in model.notes[0]
+    assert "its share is not used" in model.notes[0]
 
 
 def test_a_model_without_a_schema_is_told_in_one_line():
     with pytest.raises(FitError) as told:
         declared(nn.Linear(1, 1))
     assert told.value.exit_code == 1
-    assert str(told.value).startswith("Linear has no oomptimizer_schema")
+    assert str(told.value).startswith("The class Linear has no oomptimizer_schema")
 
 
 @pytest.mark.parametrize("error", [NotImplementedError(), AttributeError("no tokenizer")])
@@ -289,7 +289,7 @@ def test_a_schema_that_cannot_be_read_is_told_in_one_line(error):
         def oomptimizer_schema(self):
             raise error
 
-    with pytest.raises(FitError, match="Broken does not say what its batches are made of"):
+    with pytest.raises(FitError, match="Broken has a schema that fails: "):
         declared(Broken())
 
 

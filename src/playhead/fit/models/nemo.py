@@ -81,7 +81,9 @@ def open_class(source: ModelSource, training: Training) -> SchemaModel:
     """
     if source.config is None:
         raise ConfigError(
-            f"{source.name} has no config", where="--module-name", fix="Name it with --config-path"
+            f"the class {source.name} has no config",
+            where="--module-name",
+            fix="Name it with --config-path",
         )
     config = _config_of(source.config)
     with _quiet(source.name):

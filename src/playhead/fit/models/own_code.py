@@ -97,7 +97,7 @@ def open_own_code(source: ModelSource, training: Training) -> OwnModel | SchemaM
     module: Any = load_object(source.name, kind="model", option=_OPTION)
     if not isinstance(module, nn.Module):
         raise ConfigError(
-            f"{source.name} is a {type(module).__name__}, no nn.Module",
+            f"the model {source.name} is a {type(module).__name__}, no nn.Module",
             where=_OPTION,
             fix="Name an nn.Module or a LightningModule, or what makes one",
         )
@@ -106,7 +106,7 @@ def open_own_code(source: ModelSource, training: Training) -> OwnModel | SchemaM
     missing = [method for method in _METHODS if not has_hook(module, method)]
     if missing:
         raise ConfigError(
-            f"{type(module).__name__} has no {' and no '.join(missing)}",
+            f"the class {type(module).__name__} has no {' and no '.join(missing)}",
             where=source.name,
             fix=f"Give it {' and '.join(_METHODS[method] for method in missing)}",
         )
@@ -121,7 +121,7 @@ def open_own_code(source: ModelSource, training: Training) -> OwnModel | SchemaM
 def _prepare(module: Any, name: str) -> None:
     if not module.automatic_optimization:
         raise ConfigError(
-            f"{type(module).__name__} optimizes by hand, so its step cannot be taken apart",
+            f"the class {type(module).__name__} optimizes by hand: its step is not one of ours",
             where=name,
             fix="Let training_step return the loss, and set automatic_optimization",
         )

@@ -68,7 +68,7 @@ def declared_model(
     """
     if not has_schema(module):
         raise FitError(
-            f"{type(module).__name__} has no {_ATTRIBUTE}, so nobody knows its batches",
+            f"the class {type(module).__name__} has no {_ATTRIBUTE}, so nobody knows its batches",
             where=source.name,
             fix="Wrap it in a module of your own with make_batch and training_step",
         )
@@ -116,7 +116,7 @@ class SchemaModel:
                 f"{self.rule.audio_share:.0%} of the tokens of a bucket are audio, the rest text",
             )
         elif source.audio_share is not None:
-            self.notes = (f"{kind} has no audio among text: the share of audio is not used",)
+            self.notes = (f"the class {kind} has no audio among text: its share is not used",)
 
     def make_batch(self, batch_size: int, input_length: int, output_length: int) -> Any:
         """Make a batch of the longest samples of a bucket, on the device of the weights."""
@@ -161,7 +161,7 @@ def _declared(module: Any) -> Any:
     except Exception as error:
         reason = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
         raise FitError(
-            f"{type(module).__name__} does not say what its batches are made of: {reason}",
+            f"the class {type(module).__name__} has a schema that fails: {reason}",
             where=_ATTRIBUTE,
             fix="Wrap it in a module of your own with make_batch and training_step",
         ) from error
