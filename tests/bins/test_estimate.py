@@ -204,6 +204,17 @@ def test_samples_are_measured_as_they_are_trained_on(shape):
 # Weights ------------------------------------------------------------------------------------------
 
 
+def test_what_stands_out_is_counted_once_whatever_speeds_it_is_played_at():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1_000_000, 20_000_000, 2000)
+    tokens = lengths * 4 // 1_000_000 + rng.integers(0, 5, 2000)
+    tokens[:7] = lengths[:7] * 300 // 1_000_000
+    leaf, shape = leaf_of(lengths, tokens), Shape(tokens=_DIGEST, perturb_speed=True)
+    bins = estimate_bins([leaf], shape, BinSettings(num_buckets=4, sub_buckets=2))
+    assert bins.tally.accepted == 2000
+    assert bins.left_out == refused_by_bins(leaf, shape, bins) >= 7
+
+
 def test_the_weights_of_a_blend_count():
     short, long = speech(3000, seed=1) // 4, speech(3000, seed=2)
     alone = estimate_bins([leaf_of(short)], Shape(), BinSettings(num_buckets=8))

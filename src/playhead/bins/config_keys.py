@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from playhead.bins.estimate import Bins
+    from playhead.bins.result import Bins
     from playhead.config import Options
 
 __all__ = ["keys_of", "lines_of", "yaml_of"]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.bins.decimals import in_decimals
 from playhead.bins.equal_mass import equal_mass_edges
-from playhead.bins.histogram import Histogram
+from playhead.bins.lengths import lengths_of, measure_of, runtime_ratios
 from playhead.bins.padding import least_padding_edges, padding_share
 from playhead.bins.quantized import quantized
-from playhead.bins.samples import Tally, accepted_samples
-from playhead.bins.two_lengths import Pairs, split_by_second
-from playhead.errors import ConfigError
-from playhead.plan.bins import NO_BIN, bins_in_2d, tokens_per_second, tokens_per_token
+from playhead.bins.result import Bins, Gain
+from playhead.bins.two_lengths import split_by_second
+from playhead.plan.bins import NO_BIN, bins_in_2d
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,48 +22,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from playhead.bins.histogram import Spectrum
+    from playhead.bins.lengths import Measure
     from playhead.bins.settings import BinSettings
     from playhead.bins.two_lengths import TwoLengths
     from playhead.plan.columns import LeafColumns
-    from playhead.plan.items import Items
-    from playhead.plan.refusals import Question
     from playhead.plan.settings import Shape
 
-__all__ = ["Bins", "Gain", "estimate_bins"]
-
-_MICRO = 6
-_SECONDS_1D, _SECONDS_2D = 5, 3
-
-
-class Gain(NamedTuple):
-    """Share of padding where samples are padded to the edge of their bucket."""
-
-    equal_mass: float
-    """With edges of equal mass."""
-    least: float
-    """With the edges of least padding."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bins:
-    """Bins of a blend."""
-
-    in_tokens: bool
-    """Whether lengths are in tokens; in seconds otherwise."""
-    bounds: tuple[float, ...] | tuple[tuple[float, int], ...]
-    """Inclusive upper bounds, as `bucket_duration_bins` takes them."""
-    ratios: tuple[float, ...] | None
-    """Most tokens by second, or by token before the answer, of each bin of two lengths."""
-    longest: float
-    """The longest sample: seconds, rounded up as the bounds are, or tokens."""
-    tally: Tally = field(default_factory=Tally)
-    """How many samples there were, and how many were refused."""
-    left_out: int = 0
-    """Samples that stand out by their ratio of lengths, and have no bin therefore."""
-    gain: Gain | None = None
-    """What edges of least padding gain; None where edges are of equal mass."""
-    notes: tuple[str, ...] = ()
-    """What people should know."""
+__all__ = ["estimate_bins"]
 
 
 def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSettings) -> Bins:
@@ -86,9 +50,8 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
     PositionError
         When columns of tokens are missing.
     """
-    _check_kinds(leaves, shape, settings)
-    measure = _measure_of(settings)
-    found = _collected(leaves, shape, settings, measure)
+    measure = measure_of(settings)
+    found = lengths_of(leaves, shape, settings, measure)
     edges, gain = _edges(found.spectrum, settings)
     if settings.sub_buckets is None:
         bins = _of_one(edges, found.spectrum, measure, settings)
@@ -99,7 +62,7 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
             settings.sub_buckets,
             unit=measure.unit,
             threshold=settings.outlier_threshold,
-            ratio=_ratio_of_second if settings.in_tokens else _tokens_per_second,
+            ratio=partial(_finite_ratios, in_tokens=settings.in_tokens),
             adjusted=lambda tokens: quantized(tokens, settings.quantization),
         )
         bins = _of_two(split, measure, settings)
@@ -108,86 +71,14 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
         bins,
         longest=found.longest if settings.in_tokens else bins.longest,
         tally=found.tally,
+        left_out=found.tally.mean(bins.left_out),
         gain=gain,
         notes=(*notes, *bins.notes),
     )
 
 
-class _Measure(NamedTuple):
-    """What lengths are counted in."""
-
-    unit: int
-    """How many µs, or tokens, a unit of an edge has."""
-    decimals: int
-    """Decimals of an edge as a config has it."""
-
-    def bound(self, units: int) -> float:
-        return in_decimals(units, self.decimals) if self.decimals else units
-
-    def units(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        return lengths if self.unit == 1 else -(-lengths // self.unit)
-
-
-def _measure_of(settings: BinSettings) -> _Measure:
-    if settings.in_tokens:
-        return _Measure(1, 0)
-    decimals = _SECONDS_1D if settings.sub_buckets is None else _SECONDS_2D
-    return _Measure(10 ** (_MICRO - decimals), decimals)
-
-
-class _Collected(NamedTuple):
-    spectrum: Spectrum
-    """The (first) lengths, in units of edges."""
-    pairs: Pairs
-    """Both lengths, where bins are of two."""
-    longest: int
-    """The longest length that batches are made by (µs, or tokens)."""
-    tally: Tally
-
-
-def _collected(
-    leaves: Sequence[LeafColumns], shape: Shape, settings: BinSettings, measure: _Measure
-) -> _Collected:
-    """Look at all samples once."""
-    two, in_tokens = settings.sub_buckets is not None, settings.in_tokens
-    columns: list[str] = []
-    if in_tokens and (two or settings.max_tpt is not None):
-        columns = ["input", "output"]
-    elif two:
-        columns = ["tokens"]
-    tally, histogram, pairs, longest = Tally(), Histogram(), Pairs(), -1
-    for items, weight in accepted_samples(
-        leaves,
-        shape,
-        tally,
-        columns=columns,
-        limits=_limits(settings),
-        num_examples=settings.num_examples,
-    ):
-        if not len(items):
-            continue
-        lengths = items.lengths(in_tokens=in_tokens)
-        longest = max(longest, int(lengths.max()))
-        if two:
-            lengths, second = _both(items, in_tokens=in_tokens)
-            pairs.add(lengths, second, weight)
-        histogram.add(measure.units(lengths), weight)
-    if longest < 0:
-        raise ConfigError(
-            f"no sample is left to make bins of: {_why_none(tally)}",
-            fix="Add data, or widen the limits",
-        )
-    spectrum = histogram.spectrum()
-    if not len(spectrum.lengths):
-        raise ConfigError(
-            f"none of the {settings.num_examples} rows that --num_examples looks at is accepted",
-            fix="Look at more, or leave it out: all rows take seconds",
-        )
-    return _Collected(spectrum, pairs, longest, tally)
-
-
 def _of_one(
-    edges: Sequence[int], spectrum: Spectrum, measure: _Measure, settings: BinSettings
+    edges: Sequence[int], spectrum: Spectrum, measure: Measure, settings: BinSettings
 ) -> Bins:
     bounds = sorted({*edges})
     few: list[str] = []
@@ -223,7 +114,7 @@ def _edges(spectrum: Spectrum, settings: BinSettings) -> tuple[list[int], Gain |
     return (best, gain) if gain.least <= gain.equal_mass else (equal, Gain(*2 * gain[:1]))
 
 
-def _of_two(split: TwoLengths, measure: _Measure, settings: BinSettings) -> Bins:
+def _of_two(split: TwoLengths, measure: Measure, settings: BinSettings) -> Bins:
     ratios: tuple[float, ...] | None = split.ratios if settings.strict_2d else None
     notes: list[str] = []
     if settings.in_tokens and split.from_nothing:
@@ -250,7 +141,7 @@ def _of_two(split: TwoLengths, measure: _Measure, settings: BinSettings) -> Bins
 def _without_bin(
     split: TwoLengths,
     ratios: tuple[float, ...] | None,
-    measure: _Measure,
+    measure: Measure,
     settings: BinSettings,
 ) -> int:
     """How many of the samples that stand out have no bin: some fit into one of others."""
@@ -264,66 +155,15 @@ def _without_bin(
     )
     if ratios is not None:
         most = np.array([*ratios, np.inf])[bins]
-        asked = _tokens_per_token if settings.in_tokens else _tokens_per_second
-        bins[asked(first, second) > most] = NO_BIN
+        bins[runtime_ratios(first, second, in_tokens=settings.in_tokens) > most] = NO_BIN
     return int(np.count_nonzero(bins == NO_BIN))
 
 
-def _both(items: Items, *, in_tokens: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    if in_tokens:
-        assert items.input is not None
-        assert items.output is not None
-        return items.input, items.output
-    assert items.tokens is not None
-    return items.length, items.tokens
-
-
-def _tokens_per_second(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    return tokens_per_second(second, first)
-
-
-def _tokens_per_token(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    return tokens_per_token(second, first)
-
-
-def _ratio_of_second(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    # Finite, so that it has a mean: an answer to nothing counts as one to a token.
-    return second / np.maximum(first, 1)
-
-
-def _limits(settings: BinSettings) -> list[Question]:
-    """What the call refuses, of cuts too: the filters of a config spare these."""
-    if not settings.in_tokens:
-        return []
-    limits: list[Question] = []
-    low, high, most = settings.min_tokens, settings.max_tokens, settings.max_tpt
-    if low is not None:
-        limits.append(("min_tokens", lambda items: items.lengths(in_tokens=True) < low))
-    if high is not None:
-        limits.append(("max_tokens", lambda items: items.lengths(in_tokens=True) > high))
-    if most is not None:
-        limits.append(
-            ("max_tpt", lambda items: _tokens_per_token(*_both(items, in_tokens=True)) > most)
-        )
-    return limits
-
-
-def _check_kinds(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSettings) -> None:
-    if settings.in_tokens:
-        return
-    for leaf in leaves:
-        drawn = shape.finite or leaf.weight
-        if drawn and leaf.kind != "cut" and bool((leaf.duration_us <= 0).any()):
-            raise ConfigError(
-                f"leaf {leaf.name!r} has samples without audio, which have no length in seconds",
-                where=leaf.key,
-                fix="Make bins of tokens (--tokens)",
-            )
-
-
-def _why_none(tally: Tally) -> str:
-    refused = [f"{reason} refuses {count:,}" for reason, count in tally.refused.items()]
-    return ", ".join(refused) or "there is none"
+def _finite_ratios(
+    first: NDArray[np.int64], second: NDArray[np.int64], *, in_tokens: bool
+) -> NDArray[np.float64]:
+    """Ratios that have a mean: an answer to nothing counts as one to a token."""
+    return runtime_ratios(np.maximum(first, 1), second, in_tokens=in_tokens)
 
 
 def _fewer(made: int, settings: BinSettings, distinct: int) -> str:

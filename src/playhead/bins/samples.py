@@ -46,6 +46,12 @@ class Tally:
     """Samples that are refused, by reason."""
     nothing_of: list[str] = field(default_factory=list[str])
     """Names of the leaves that have a weight, and of which nothing is accepted."""
+    copies: int = 1
+    """How often each row was looked at: once per speed."""
+
+    def mean(self, count: int) -> int:
+        """Return the mean over the speeds of a number of samples."""
+        return (2 * count + self.copies) // (2 * self.copies)
 
 
 def accepted_samples(
@@ -83,7 +89,7 @@ def accepted_samples(
     drawn = [leaf for leaf in leaves if leaf.num_rows and (shape.finite or leaf.weight)]
     draws = [leaf.num_rows if shape.finite else leaf.weight for leaf in drawn]
     total = sum(draws)
-    copies = len(SPEEDS) if shape.perturb_speed else 1
+    tally.copies = copies = len(SPEEDS) if shape.perturb_speed else 1
     weighing = (
         [leaf.num_rows for leaf in drawn]
         if num_examples is None or not total
@@ -109,14 +115,10 @@ def accepted_samples(
             yield Block(kept.chosen(~chosen), 0.0)
         if accepted == before:
             tally.nothing_of.append(leaf.name)
-    tally.accepted, tally.weighed = _mean(accepted, copies), _mean(weighed, copies)
-    tally.refused = {reason: _mean(count, copies) for reason, count in refused.items() if count}
+    tally.accepted, tally.weighed = tally.mean(accepted), tally.mean(weighed)
+    tally.refused = {reason: tally.mean(count) for reason, count in refused.items() if count}
 
 
 def _is_chosen(row: NDArray[np.int64], chosen: int, rows: int) -> NDArray[np.bool_]:
     """Which rows are among so many that are spread evenly over all, shape (M,)."""
     return (row + 1) * chosen // rows > row * chosen // rows
-
-
-def _mean(count: int, copies: int) -> int:
-    return (2 * count + copies) // (2 * copies)

@@ -6,13 +6,13 @@ import json
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from playhead.cli import app
 from playhead.cli import bins_options as given
+from playhead.cli.bins_checks import refuse_idle, refuse_nan, refuse_to_replace, tokenizer_of
 from playhead.cli.configs import import_all
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say
@@ -20,8 +20,12 @@ from playhead.cli.several_values import SeveralValues
 from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Mapping
 
+    from playhead.bins.opening import Reading
+    from playhead.bins.result import Bins
+    from playhead.bins.settings import BinSettings
+    from playhead.config import Options
 
 __all__ = ["bins"]
 
@@ -73,40 +77,45 @@ def bins(
     Only columns are read, no audio; indexes that are missing are built first. The weights of a
     blend count, and so do the filters of a config.
     """
-    from playhead.bins.config_keys import keys_of, lines_of, yaml_of  # noqa: PLC0415
-    from playhead.bins.estimate import estimate_bins  # noqa: PLC0415
+    from playhead.bins.config_keys import keys_of, yaml_of  # noqa: PLC0415  (loads NumPy)
     from playhead.bins.inputs import config_of  # noqa: PLC0415
-    from playhead.bins.opening import Reading, open_data  # noqa: PLC0415  (imports torch)
+    from playhead.bins.opening import Reading  # noqa: PLC0415  (imports torch)
     from playhead.bins.prompt_slots import slots_of  # noqa: PLC0415
     from playhead.bins.rewriting import with_bins  # noqa: PLC0415
     from playhead.bins.settings import BinSettings  # noqa: PLC0415
-    from playhead.cli.bins_text import header_of, story_of, to_json  # noqa: PLC0415
+    from playhead.cli.bins_text import header_of  # noqa: PLC0415
 
-    if (source_config is None) != (output_config is None):
-        raise ConfigError(
-            "--source-config and --output-config go together", fix="Give both, or none"
+    if not tokens:
+        refuse_idle(
+            "bins of tokens",
+            "Give --tokens too, or leave it out",
+            quantize_bins=quantize_bins,
+            measure_total_length=measure_total_length,
+            min_tokens=min_tokens,
+            max_tokens=max_tokens,
+            max_tpt=max_tpt,
+            token_equivalent_duration=token_equivalent_duration,
         )
     if sub_buckets is None:
         sub_buckets = _SUB_BUCKETS if tokenizer and not tokens else 0
+    if not sub_buckets:
+        refuse_idle(
+            "bins of two lengths",
+            "Give --tokenizer and --sub-buckets too, or leave it out",
+            token_outlier_threshold=token_outlier_threshold,
+        )
+    if not tokenizer:
+        refuse_idle("bins with a --tokenizer", "Give one, or leave it out", prompt=prompt)
     low, high = (min_tokens, max_tokens) if tokens else (min_duration, max_duration)
     low, high = (least if low is None else low), (most if high is None else high)
-    _refuse_idle(
-        tokens,
-        quantize_bins=None if quantize_bins == "none" else quantize_bins,
-        measure_total_length=measure_total_length,
-        min_tokens=min_tokens,
-        max_tokens=max_tokens,
-        max_tpt=max_tpt,
-        token_equivalent_duration=token_equivalent_duration,
-    )
-    _refuse_nan(low, high, min_duration, max_duration, max_tps, max_tpt, token_outlier_threshold)
+    if token_outlier_threshold is None:
+        token_outlier_threshold = _THRESHOLD_OF_TOKENS if tokens else _THRESHOLD
+    refuse_nan(low, high, min_duration, max_duration, max_tps, max_tpt, token_outlier_threshold)
     settings = BinSettings(
         num_buckets=buckets,
         in_tokens=tokens,
         sub_buckets=sub_buckets or None,
-        outlier_threshold=token_outlier_threshold
-        if token_outlier_threshold is not None
-        else (_THRESHOLD_OF_TOKENS if tokens else _THRESHOLD),
+        outlier_threshold=token_outlier_threshold,
         num_examples=None if num_examples == -1 else num_examples,
         optimize=optimize,
         quantization=quantize_bins,
@@ -125,12 +134,13 @@ def bins(
         "token_equivalent_duration": token_equivalent_duration,
         "audio_locator_tag": audio_locator_tag,
     }
+    rewritten = _rewritten(source_config, output_config, section, data_blend_dir)
+    refuse_to_replace(output, [*inputs, *rewritten])
     import_all(imports or ())
-    config = config_of(inputs)
     reading = Reading(
         in_tokens=tokens,
         two_lengths=bool(sub_buckets),
-        tokenizer=_tokenizer_of(tokenizer or (), langs or ()),
+        tokenizer=tokenizer_of(tokenizer or (), langs or ()),
         slots=None if prompt is None else slots_of(prompt),
         section=section,
         data_blend_dir=data_blend_dir,
@@ -139,18 +149,51 @@ def bins(
     note: Callable[[str], None] = _silent if quiet else _note
     if max_tps is not None:
         note("--max_tps is deprecated: --token_outlier_threshold finds a limit for each bucket")
+    made, options = _estimated(config_of(inputs), reading, settings, note)
+    keys = keys_of(made, options)
+    if output is not None:
+        _write(output, yaml_of(keys, header_of(made, inputs)))
+    for source, target in rewritten.items():
+        text = with_bins(source, keys, section=section, data_blend_dir=data_blend_dir)
+        _write(target, text)
+    _print(made, keys, quiet=quiet, as_json=as_json)
+
+
+def _rewritten(
+    source: str | None, target: str | None, section: str | None, data_blend_dir: str | None
+) -> dict[str, str]:
+    """The config that is to be written anew, with where to; a bad one is refused at once."""
+    from playhead.bins.rewriting import with_bins  # noqa: PLC0415  (only where asked)
+
+    if source is None and target is None:
+        return {}
+    if source is None or target is None:
+        raise ConfigError(
+            "--source-config and --output-config go together", fix="Give both, or none"
+        )
+    with_bins(source, {}, section=section, data_blend_dir=data_blend_dir)
+    return {source: target}
+
+
+def _estimated(
+    config: Any, reading: Reading, settings: BinSettings, note: Callable[[str], None]
+) -> tuple[Bins, Options]:
+    from playhead.bins.estimate import estimate_bins  # noqa: PLC0415  (loads NumPy)
+    from playhead.bins.opening import open_data  # noqa: PLC0415  (imports torch)
+
     with _warnings_told(note):
         opened = open_data(config, reading, note)
         strict = opened.options.bucketing_2d_strict_mode
         made = estimate_bins(opened.leaves, opened.shape, replace(settings, strict_2d=strict))
-    keys = keys_of(made, opened.options)
     for text in made.notes:
         note(text)
-    if output is not None:
-        _write(output, yaml_of(keys, header_of(made, inputs)))
-    if source_config is not None and output_config is not None:
-        text = with_bins(source_config, keys, section=section, data_blend_dir=data_blend_dir)
-        _write(output_config, text)
+    return made, opened.options
+
+
+def _print(made: Bins, keys: Mapping[str, Any], *, quiet: bool, as_json: bool) -> None:
+    from playhead.bins.config_keys import lines_of  # noqa: PLC0415  (as the others)
+    from playhead.cli.bins_text import story_of, to_json  # noqa: PLC0415
+
     if as_json:
         typer.echo(json.dumps(to_json(made, keys), indent=2))
         return
@@ -173,42 +216,11 @@ def _silent(_: str) -> None:
 def _warnings_told(tell: Callable[[str], None]) -> Generator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        tell(str(warning.message))
-
-
-def _tokenizer_of(tokenizers: Sequence[str], langs: Sequence[str]) -> Any:
-    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (as the others)
-
-    if not tokenizers:
-        if langs:
-            raise ConfigError("--langs is given without --tokenizer", fix="Give one for each")
-        return None
-    if len(tokenizers) == 1 and len(langs) <= 1:
-        # One for all languages, whatever it is called.
-        return parse_spec(tokenizers[0])
-    if len(tokenizers) != len(langs) or len({*langs}) < len(langs):
-        raise ConfigError(
-            f"there are {len(tokenizers)} tokenizers for {len({*langs})} languages",
-            fix="Name the language of each --tokenizer with --langs, in the same order",
-        )
-    return dict(zip(langs, tokenizers, strict=True))
-
-
-def _refuse_idle(tokens: bool, **given_options: Any) -> None:
-    """Refuse what only bins of tokens have, where seconds are measured."""
-    idle = [name for name, value in given_options.items() if value is not None]
-    if idle and not tokens:
-        raise ConfigError(
-            f"only bins of tokens have {', '.join(f'--{name}' for name in idle)}",
-            fix="Give --tokens too, or leave it out",
-        )
-
-
-def _refuse_nan(*numbers: float | None) -> None:
-    if any(number is not None and isnan(number) for number in numbers):
-        raise ConfigError("nan is no limit", fix="Give a number")
+        try:
+            yield
+        finally:
+            for warning in caught:
+                tell(str(warning.message))
 
 
 def _write(path: str, text: str) -> None:

@@ -44,7 +44,7 @@ _TWO, _OF_TOKENS = "Bins of two lengths", "Bins of tokens"
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="INPUT…",
+        metavar="INPUT",
         help="A config (.yaml); manifests, cuts or Shar folders; '\\[[path, weight], …]'; or"
         " key=value of an entry.",
         show_default=False,

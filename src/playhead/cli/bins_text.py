@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from playhead.bins.estimate import Bins
+    from playhead.bins.result import Bins
 
 __all__ = ["header_of", "story_of", "to_json"]
 
@@ -20,12 +20,12 @@ def story_of(bins: Bins) -> list[str]:
     tally = bins.tally
     lines: list[str] = []
     if tally.refused:
-        lines.append(f"Refused {sum(tally.refused.values()):,} examples: {_reasons(bins)}.")
-    rest = f" of {tally.accepted:,}" if tally.weighed < tally.accepted else ""
-    lines.append(f"Used {tally.weighed:,}{rest} examples.")
+        lines.append(f"Refused {_examples(sum(tally.refused.values()))}: {_reasons(bins)}.")
+    few = f"{tally.weighed:,} of " if tally.weighed < tally.accepted else ""
+    lines.append(f"Used {few}{_examples(tally.accepted)}.")
     if bins.left_out:
         lines.append(
-            f"Left out {bins.left_out:,} examples with far more tokens than others of their length"
+            f"Left out {_examples(bins.left_out)} with far more tokens than others of their length"
             " (--token_outlier_threshold): training drops them."
         )
     if bins.gain is not None:
@@ -60,6 +60,10 @@ def to_json(bins: Bins, keys: Mapping[str, Any]) -> dict[str, Any]:
         else {"least_padding": gain.least, "equal_mass": gain.equal_mass},
         "notes": list(bins.notes),
     }
+
+
+def _examples(count: int) -> str:
+    return f"{count:,} example{'' if count == 1 else 's'}"
 
 
 def _reasons(bins: Bins) -> str:
