@@ -196,13 +196,15 @@ def test_an_estimate_for_whisper_needs_no_gpu(tmp_path):
     result = json.loads(ran.stdout)
     [small] = result["options"]["bucket_batch_size"]
     assert result["buckets"][0]["allocated"] < 0.9 * (8 << 30)
-    assert "estimate" in ran.stderr
+    assert result["buckets"][0]["measured"] is False
+    assert ran.stderr.count("note: an estimate") == 1
     assert "OK!" in ran.stderr
     ran = whisper(tmp_path, "--memory", "16GiB", "-o", "q.yaml")
     profile = (tmp_path / "q.yaml").read_text()
     [large] = yaml.safe_load(profile)["bucket_batch_size"]
     assert 1.5 * small < large
-    assert "# device: fake" in profile
+    assert "# device: a GPU that was not there: an estimate" in profile
+    assert "(measured)" not in profile
     assert ran.stdout.endswith(
         f"The final profile is:\n\tbucket_duration_bins=[30]\n\tbucket_batch_size=[{large}]\n"
     )

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from playhead.fit.device import Opened
     from playhead.fit.problem import Problem
     from playhead.fit.profile import Profile
-    from playhead.fit.search import Found
+    from playhead.fit.search import Found, FoundBucket
     from playhead.fit.training import Training
 
 __all__ = ["oomptimizer"]
 
 _BUCKETS = "[5,10,15,20,25,30]"
 _INTERRUPTED = 130
+_NOT_THERE = "a GPU that was not there: an estimate, to be confirmed on one"
 
 
 def oomptimizer(
@@ -141,7 +143,7 @@ def oomptimizer(
             max_batch_size=max_batch_size,
             verify_steps=verify,
         )
-        _say_opened(opened, problem, training)
+        said = _say_opened(opened, problem, training)
         if dry_run:
             _say_plan(opened, problem)
             return
@@ -151,9 +153,10 @@ def oomptimizer(
     from playhead.fit.profile import Profile  # noqa: PLC0415
 
     facts = _facts(opened, problem, training, found, fraction=memory_fraction)
-    profile = Profile.of(found.buckets, asked, facts)
+    profile = Profile.of(_measured(opened, found), asked, facts)
     for note in notes:
-        say(f"note: {note}")
+        if note not in said:
+            say(f"note: {note}")
     _say_found(found, profile, opened, training, memory_fraction, as_json=as_json)
     if outputs.profile is not None:
         profile.write(outputs.profile)
@@ -192,15 +195,18 @@ def _found(
         return run_search(problem, opened.prober, journal, Teller(opened.buckets))
 
 
-def _say_opened(opened: Opened, problem: Problem, training: Training) -> None:
+def _say_opened(opened: Opened, problem: Problem, training: Training) -> Sequence[str]:
+    """Say what is searched, and return the notes that were said with it."""
     from playhead.fit.amounts import shown_amount  # noqa: PLC0415
 
     say(
         f"{opened.model} on {opened.facts['device']}, {training.dtype}:"
         f" {len(problem.buckets)} buckets, a budget of {shown_amount(problem.budget)}"
     )
-    for note in opened.notes():
+    notes = tuple(opened.notes())
+    for note in notes:
         say(f"note: {note}")
+    return notes
 
 
 def _say_plan(opened: Opened, problem: Problem) -> None:
@@ -218,6 +224,13 @@ def _say_plan(opened: Opened, problem: Problem) -> None:
     action = next_action(problem, [], opened.prober.predict)
     assert not isinstance(action, Finished)
     typer.echo(f"first: {begin_line(action, problem.buckets).removesuffix(':')}")
+
+
+def _measured(opened: Opened, found: Found) -> Sequence[FoundBucket]:
+    """What was found; on a device that is not there nothing was measured."""
+    if opened.is_real:
+        return found.buckets
+    return [replace(one, is_measured=False) for one in found.buckets]
 
 
 def _facts(
@@ -241,7 +254,7 @@ def _facts(
         "command": shlex.join(["playhead", *sys.argv[1:]]),
         "date": datetime.now(timezone.utc).date().isoformat(),
         "model": opened.model,
-        "device": str(opened.facts["device"]),
+        "device": str(opened.facts["device"]) if opened.is_real else _NOT_THERE,
         "memory": (
             f"{fraction:g} of {shown_amount(opened.memory)}, {shown_amount(problem.budget)}"
         ),

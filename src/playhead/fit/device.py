@@ -39,6 +39,8 @@ class Opened:
     """Memory of the device (bytes)."""
     facts: Mapping[str, Any]
     """What peaks depend on beside the model and its training: device, memory, dtype, versions."""
+    is_real: bool
+    """Whether steps are done, so that peaks are measured."""
     notes: Callable[[], Sequence[str]]
     """What people should know by now, a line each."""
 
@@ -113,6 +115,7 @@ def opened_device(
             model=prober.model,
             memory=facts["memory"],
             facts=facts,
+            is_real=True,
             notes=notes,
         )
 
@@ -158,12 +161,13 @@ def _fake(
     from playhead.fit.fake.prober import FakeProber  # noqa: PLC0415  (same)
 
     predictor = _predictor(source, training, FAKE)
-    buckets = buckets_of(bounds, predictor.rule)
+    model = predictor.model
+    buckets = buckets_of(bounds, model.rule)
     prober = FakeProber(predictor, buckets, memory, fraction)
     return Opened(
         prober=prober,
         buckets=buckets,
-        model=predictor.name,
+        model=model.name,
         memory=memory,
         facts={
             "device": FAKE,
@@ -171,5 +175,6 @@ def _fake(
             "dtype": training.dtype,
             "torch": torch.__version__,
         },
-        notes=lambda: prober.notes,
+        is_real=False,
+        notes=lambda: (*model.notes, *prober.notes),
     )

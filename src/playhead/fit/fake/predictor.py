@@ -28,7 +28,7 @@ from playhead.fit.steps import prepare, train_step
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from playhead.fit.bucket import Bucket, LengthRule
+    from playhead.fit.bucket import Bucket
     from playhead.fit.fake.attention import Kernel
     from playhead.fit.model import FitModel
     from playhead.fit.training import Training
@@ -85,14 +85,9 @@ class Predictor:
         self._steps = self._new_steps(method)
 
     @property
-    def name(self) -> str:
-        """What people call the model."""
-        return self._steps.model.name
-
-    @property
-    def rule(self) -> LengthRule:
-        """How the bounds of buckets become lengths of its batches."""
-        return self._steps.model.rule
+    def model(self) -> FitModel:
+        """The model, made of fake tensors."""
+        return self._steps.model
 
     @property
     def notes(self) -> tuple[str, ...]:
