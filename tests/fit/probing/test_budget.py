@@ -23,11 +23,11 @@ def test_a_card_of_ones_own_gives_the_share():
 def test_a_shared_card_gives_what_is_free_less_a_reserve_and_says_who_has_the_rest():
     others = (Neighbour(pid=7, name="python", held=20 * GIB), Neighbour(pid=8, name="x", held=None))
     budget, notes = budget_of(card(59.5, others), ProbeOptions(fraction=0.9))
-    assert budget == 59 * GIB
+    assert budget == 59.5 * GIB - RESERVE
     assert notes[0] == "another process holds 20.0 GiB of cuda: python (7)"
     assert notes[1] == "another process holds memory of cuda: x (8)"
     assert "59.5 GiB of cuda are free" in notes[2]
-    assert "the budget is 59.0 GiB, not 72.0 GiB" in notes[2]
+    assert "the budget is 58.5 GiB, not 72.0 GiB" in notes[2]
 
 
 def test_a_small_share_of_a_shared_card_is_given_and_others_are_named_all_the_same():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -14,6 +15,7 @@ from playhead.fit.probing.cuda_memory import CudaMemory
 from playhead.fit.probing.messages import Neighbour
 
 GIB = 1 << 30
+OTHER = 2**31 - 1  # no process has such a number
 CARD = torch.device("cuda", 1)
 
 
@@ -40,7 +42,9 @@ def card(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.version, "cuda", "12.8")
-    calls.neighbours.return_value = (Neighbour(pid=1, name="python", held=GIB),)
+    calls.neighbours.return_value = tuple(
+        Neighbour(pid=pid, name="python", held=GIB) for pid in (OTHER, os.getpid(), os.getppid())
+    )
     monkeypatch.setattr(cuda_memory, "neighbours", calls.neighbours)
     monkeypatch.setattr(cuda_memory, "driver_version", lambda: "570.86")
     monkeypatch.setattr(cuda_memory, "_TICK_SECONDS", 0.0)
@@ -51,13 +55,13 @@ def names(calls):
     return [call[0] for call in calls.mock_calls]
 
 
-def test_the_card_is_described_and_others_are_asked_for_before_it_is_used(card):
+def test_the_card_is_described_and_others_but_not_oneself_before_it_is_used(card):
     device = CudaMemory("cuda:1").device()
     assert (device.name, device.total, device.free) == ("A card", 80 * GIB, 70 * GIB)
     assert device.versions["cuda"] == "12.8"
     assert device.versions["driver"] == "570.86"
     assert device.versions["torch"] == torch.__version__
-    assert [other.pid for other in device.neighbours] == [1]
+    assert [other.pid for other in device.neighbours] == [OTHER]
     card.neighbours.assert_called_once_with("GPU-abc")
     called = names(card)
     assert called.index("neighbours") < called.index("init") < called.index("mem_get_info")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from playhead.fit.probing.orphans import children
+from playhead.fit.probing.orphans import ancestors, children
 from support.processes import gone
 
 PARENT = """
@@ -65,3 +65,8 @@ def test_a_process_has_the_children_that_it_has():
     child.kill()
     child.wait()
     assert children(os.getpid()) == before
+
+
+def test_ancestors_begin_with_oneself_and_end_with_the_first_process():
+    assert {os.getpid(), os.getppid(), 1} <= ancestors()
+    assert 0 not in ancestors()

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RESERVE", "budget_of", "total_of"]
 
-RESERVE: Final = 512 << 20
-"""Bytes of a card for what lies outside of the allocator: kernels loaded late, handles, plans."""
+RESERVE: Final = 1 << 30
+"""Bytes of a card for what lies outside of the allocator: kernels loaded late, handles, plans.
+
+And for the context of the process that predicts, which comes after the free memory is read.
+"""
 
 _GIB: Final = 1 << 30
 

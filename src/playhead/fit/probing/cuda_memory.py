@@ -10,6 +10,7 @@ import torch
 from playhead.errors import ConfigError
 from playhead.fit.probing.messages import Device
 from playhead.fit.probing.neighbours import driver_version, neighbours
+from playhead.fit.probing.orphans import ancestors
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,9 +57,10 @@ class CudaMemory:
     def device(self) -> Device:
         """Say which card it is, what is free on it and who else uses it."""
         card = torch.cuda.get_device_properties(self._device)
-        # Before this process is on the card, all who are there are others.
+        # Before this process is on the card; whoever started it may be, to predict.
         uuid = getattr(card, "uuid", None)
         others = neighbours("" if uuid is None else f"GPU-{uuid}")
+        own = ancestors()
         torch.cuda.set_device(self._device)
         torch.cuda.init()
         free, total = torch.cuda.mem_get_info(self._device)
@@ -72,7 +74,7 @@ class CudaMemory:
             name=card.name,
             total=total,
             free=free,
-            neighbours=others,
+            neighbours=tuple(other for other in others if other.pid not in own),
             versions={name: version for name, version in versions.items() if version},
         )
 

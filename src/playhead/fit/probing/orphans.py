@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["adopt_orphans", "children", "die_with", "end_children"]
+__all__ = ["adopt_orphans", "ancestors", "children", "die_with", "end_children"]
 
 # Of linux/prctl.h.
 _SET_PDEATHSIG = 1
@@ -42,12 +42,17 @@ def adopt_orphans() -> None:
 
 def children(parent: int) -> frozenset[int]:
     """Return the processes whose parent is this one, those that wait to be reaped included."""
+    numbers = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return frozenset(number for number in numbers if _parent(number) == parent)
+
+
+def ancestors() -> frozenset[int]:
+    """Return this process, its parent, and so on."""
     found: set[int] = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError):
-            # The name stands in brackets and may hold anything, brackets and blanks too.
-            if int(stat.read_bytes().rpartition(b")")[2].split()[1]) == parent:
-                found.add(int(stat.parent.name))
+    number: int | None = os.getpid()
+    while number:
+        found.add(number)
+        number = _parent(number)
     return frozenset(found)
 
 
@@ -68,6 +73,14 @@ def end_children(spare: frozenset[int]) -> None:
             with suppress(ChildProcessError):
                 os.waitpid(stray, os.WNOHANG)
         time.sleep(0.001)
+
+
+def _parent(number: int) -> int | None:
+    """Return the parent of a process; None if there is no such process any more."""
+    with suppress(OSError):
+        # The name stands in brackets and may hold anything, brackets and blanks too.
+        return int(Path(f"/proc/{number}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    return None
 
 
 def _prctl(option: int, value: int) -> None:
