@@ -6,22 +6,24 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from torch import Tensor
-    from torch._subclasses.fake_tensor import FakeTensorMode
 
     from playhead.fit.model import FitModel
 
-__all__ = ["opened_fake"]
+__all__ = ["opened_fake", "quietly", "real_copies"]
 
 
 def opened_fake(open_on: Callable[[str], FitModel], device: str, fake: FakeTensorMode) -> FitModel:
@@ -44,9 +46,7 @@ def opened_fake(open_on: Callable[[str], FitModel], device: str, fake: FakeTenso
         Whatever opening it on the CPU raises.
     """
     # Whatever fake tensors cannot do, real ones may; whatever they cannot either is an error.
-    with suppress(Exception), warnings.catch_warnings(), fake, _weights_replaced():
-        # Of fake tensors; what else there is to warn of, training warns of.
-        warnings.simplefilter("ignore")
+    with suppress(Exception), quietly(), fake, _weights_replaced(), real_copies():
         model = open_on(device)
         model.module.to(device)
         return model
@@ -54,6 +54,32 @@ def opened_fake(open_on: Callable[[str], FitModel], device: str, fake: FakeTenso
     with fake, _weights_replaced():
         model.module._apply(lambda weight: fake.from_tensor(weight).to(device))
     return model
+
+
+@contextmanager
+def quietly() -> Generator[None]:
+    """Let torch keep to itself what it has to say of fake tensors; what fails is said once."""
+    log = logging.getLogger(FakeTensorMode.__module__)
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.disabled = was_disabled
+
+
+def real_copies() -> AbstractContextManager[Any]:
+    """Let a copy of a real tensor be real: one that starts as a fake one breaks the heap."""
+    original = torch.Tensor.__deepcopy__
+
+    def copied(self: Tensor, memo: Any) -> Tensor:
+        if isinstance(self, FakeTensor):
+            return original(self, memo)
+        with unset_fake_temporarily():
+            return original(self, memo)
+
+    return patch.object(torch.Tensor, "__deepcopy__", copied)
 
 
 @contextmanager
@@ -86,9 +112,5 @@ def _weights_replaced() -> Generator[None]:
                 self._buffers[name] = fn(buffer)
         return self
 
-    original = nn.Module._apply
-    nn.Module._apply = apply
-    try:
+    with patch.object(nn.Module, "_apply", apply):
         yield
-    finally:
-        nn.Module._apply = original

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import warnings
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,7 +18,8 @@ from playhead.fit.fake.attention import Attention
 from playhead.fit.fake.blocked import reason
 from playhead.fit.fake.ctc import ctc_loss
 from playhead.fit.fake.cuda_rules import cuda_rules
-from playhead.fit.fake.opening import opened_fake
+from playhead.fit.fake.norms import RealNorms
+from playhead.fit.fake.opening import opened_fake, quietly, real_copies
 from playhead.fit.fake.stand_ins import StandIns
 from playhead.fit.fake.values import SmallValues
 from playhead.fit.live_tensors import LiveTensors
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from playhead.fit.bucket import Bucket
     from playhead.fit.fake.attention import Kernel
-    from playhead.fit.model import FitModel
+    from playhead.fit.model import FitModel, ModelSource
     from playhead.fit.training import Training
 
-__all__ = ["Method", "Predictor"]
+__all__ = ["Method", "Predictor", "predictor"]
 
 Method: TypeAlias = Literal["cpu", "cuda", "estimate"]
 """Tensors of a CPU, for training on one; of CUDA; or of a CPU with the rules of CUDA."""
@@ -142,6 +142,49 @@ class Predictor:
             self.blocked = why
 
 
+def predictor(
+    source: ModelSource, training: Training, device: str, *, attention: Kernel = "flash"
+) -> Predictor:
+    """Return what foretells the memory of a model.
+
+    With `cuda` and a GPU at hand, tensors are fake ones of CUDA, and this process holds a context
+    on that GPU. Without, what comes out is an estimate.
+
+    Parameters
+    ----------
+    source
+        Where the model comes from.
+    training
+        How it is trained.
+    device
+        `cpu` for training on one; `fake` or `cuda` (with a number or without) for a GPU.
+    attention
+        The best attention kernel of the GPU, for an estimate.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such model, or it lacks what a search needs.
+    FitError
+        If batches cannot be made for a model of this class.
+    MissingExtraError
+        If the library that it is made with is not installed.
+    """
+    from playhead.fit.models import open_model  # noqa: PLC0415  (its libraries are slow)
+
+    method: Method = "estimate"
+    if torch.device(device if device != "fake" else "meta").type == "cpu":
+        method = "cpu"
+    elif device != "fake" and torch.cuda.is_available():
+        method = "cuda"
+    return Predictor(
+        lambda name: open_model(source, name, training),
+        training,
+        method=method,
+        attention=attention,
+    )
+
+
 class _FakeSteps:
     """A model of fake tensors, and what its steps hold."""
 
@@ -211,15 +254,14 @@ class _FakeSteps:
         if self._method == "estimate":
             table.update(cuda_rules(self._attention))
         with ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings())
-            # Of fake tensors; what else there is to warn of, training warns of.
-            warnings.simplefilter("ignore")
+            stack.enter_context(quietly())
+            stack.enter_context(real_copies())
             stack.enter_context(_taken_for_real())
             if self._method != "cpu":
                 stack.enter_context(_optimizers_as_on_cuda())
             if self._method == "estimate":
                 stack.enter_context(_autocast_of_cuda_on_cpu())
-            for mode in (self._fake, self._values, self._tensors, StandIns(table)):
+            for mode in (self._fake, RealNorms(), self._values, self._tensors, StandIns(table)):
                 stack.enter_context(mode)
             yield
 
