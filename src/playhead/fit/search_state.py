@@ -142,9 +142,18 @@ class State:
         return never_rising([bucket.bound for bucket in self.problem.buckets], sizes)
 
     def finished(self, *notes: str) -> Finished:
-        """Return what is known to fit as the answer."""
-        sizes = [
+        """Return what is known to fit as the answer, and what people must know of it."""
+        found = [
             0 if self.is_zero(bucket) else self.down(channel.fits)
             for bucket, channel in enumerate(self.channels)
         ]
-        return Finished(sizes=self.repaired(sizes), notes=(*self.evidence.notes, *notes))
+        sizes = self.repaired(found)
+        notes = (*self.evidence.notes, *notes)
+        for bucket, size, fits in zip(self.problem.buckets, sizes, found, strict=True):
+            if not size:
+                notes += (f"bucket {bucket.bound}: not even {self.problem.multiple_of} fits",)
+            elif size < fits:
+                notes += (f"bucket {bucket.bound}: {fits} fits, but sizes do not rise: {size}",)
+        if not self.problem.verify_steps:
+            notes += ("no mix was tried: training mixes shapes, and may need a little more",)
+        return Finished(sizes=sizes, notes=notes)
