@@ -201,7 +201,11 @@ def _predictions(
                 size = problem.start_batch_size if guess is None else guess
                 size = min(max(1, size), problem.max_batch_size)
                 if size in points:
-                    break
+                    # Between two sizes of few samples, the next one may be on another line.
+                    size = max(points) + 1
+                    is_open = most > problem.budget > max(points.values())
+                    if not is_open or size > problem.max_batch_size:
+                        break
                 value = predict(bucket, size)
                 if value is None:
                     return None
