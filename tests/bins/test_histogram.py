@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.bins.histogram import Histogram
@@ -13,6 +13,8 @@ from playhead.bins.histogram import Histogram
 _EXACT = 1 << 22
 
 
+# Each makes arrays of millions of cells.
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, _EXACT - 1)), max_size=5))
 def test_short_lengths_are_counted_as_they_are(blocks):
     histogram = Histogram()
@@ -26,6 +28,7 @@ def test_short_lengths_are_counted_as_they_are(blocks):
     assert found.longest == max(count, default=-1)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 1 << 52), min_size=1))
 def test_long_lengths_are_rounded_up_a_little_but_not_above_the_longest(lengths):
     histogram = Histogram()
