@@ -115,6 +115,16 @@ def test_what_filters_refuse_is_counted_and_said(folder, bins):
     assert f"min_duration {short}, max_duration {long}" in ran.stdout
 
 
+def test_the_bins_that_are_there_do_not_matter(folder, bins):
+    (folder / "blend.yaml").write_text(
+        "train_ds: {manifest_filepath: train.json, bucket_duration_bins: [1, 2],"
+        " bucket_batch_size: [2], max_tps: [3.0]}\n"
+    )
+    ran = bins("blend.yaml", "-b", 5)
+    assert ran.stdout == bins("train.json", "-b", 5).stdout
+    assert ran.stderr == ""
+
+
 def test_optimizing_says_what_is_gained(bins):
     ran = bins("train.json", "-b", 6, "--optimize")
     assert "% of what is batched with these edges, and" in ran.stdout

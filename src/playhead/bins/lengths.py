@@ -181,7 +181,6 @@ def _check_kinds(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSetti
         if drawn and leaf.kind != "cut" and bool((leaf.duration_us <= 0).any()):
             raise ConfigError(
                 f"leaf {leaf.name!r} has samples without audio, which have no length in seconds",
-                where=leaf.key,
                 fix="Make bins of tokens (--tokens)",
             )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Opened", "Reading", "open_data"]
 
 _TOKEN_SECONDS = 0.08
+_OLD_BINS = ("bucket_duration_bins", "bucket_batch_size")
 _OF_TOKENS = ("min_tokens", "max_tokens", "min_tpt", "max_tpt")
 
 
@@ -79,7 +80,9 @@ def open_data(config: Any, reading: Reading, say: Callable[[str], None]) -> Open
         raise ConfigError("nothing counts tokens, which these bins need", fix="Give --tokenizer")
     blend = _read(config, reading)
     for note in blend.notes:
-        say(note)
+        # What becomes of samples with the bins that are to be replaced is nobody's concern.
+        if not any(name in note for name in _OLD_BINS):
+            say(note)
     blend = replace(blend, options=_measured(blend, reading, say))
     if reading.slots:
         tagged = [replace(leaf, tags={**leaf.tags, **reading.slots}) for leaf in blend.leaves]
@@ -95,7 +98,7 @@ def _read(config: Any, reading: Reading) -> Blend:
     blends = read_blends(
         config,
         section=reading.section,
-        overrides=reading.overrides,
+        overrides={**dict.fromkeys(_OLD_BINS), **(reading.overrides or {})},
         data_blend_dir=reading.data_blend_dir,
     )
     if len(blends.parts) > 1:
@@ -111,8 +114,6 @@ def _measured(blend: Blend, reading: Reading, say: Callable[[str], None]) -> Opt
     """The options of a section, without what batches are limited by, and with what is measured."""
     options = replace(
         blend.options,
-        bucket_duration_bins=None,
-        bucket_batch_size=None,
         use_bucketing=False,
         batch_size=1,
         batch_duration=None,
