@@ -20,6 +20,7 @@ from playhead.fit.fake.ctc import ctc_loss
 from playhead.fit.fake.cuda_rules import cuda_rules
 from playhead.fit.fake.norms import RealNorms
 from playhead.fit.fake.opening import opened_fake, quietly, real_copies
+from playhead.fit.fake.recurrent import RecurrentLayers
 from playhead.fit.fake.stand_ins import StandIns
 from playhead.fit.fake.values import SmallValues
 from playhead.fit.live_tensors import LiveTensors
@@ -199,6 +200,9 @@ class _FakeSteps:
         self._training = training
         self._method = method
         self._values = SmallValues(self._fake)
+        self._recurrent = RecurrentLayers()
+        # The later, the nearer to the model.
+        self._modes = (self._fake, RealNorms(), self._recurrent, self._values)
         self._attention = Attention(attention)
         self._losses = 0
         self._tensors = LiveTensors(device="cuda" if method == "cuda" else None)
@@ -235,6 +239,8 @@ class _FakeSteps:
             )
         if self._losses:
             notes.append(f"CTC's loss: what it holds, in {self._losses} calls")
+        if calls := self._recurrent.calls:
+            notes.append(f"recurrent layers: what they keep is roughly known, in {calls} calls")
         if looked := self._values.looked.total():
             notes.append(
                 f"Python looked into small tensors {looked} times; numbers drawn evenly were a half"
@@ -261,7 +267,7 @@ class _FakeSteps:
                 stack.enter_context(_optimizers_as_on_cuda())
             if self._method == "estimate":
                 stack.enter_context(_autocast_of_cuda_on_cpu())
-            for mode in (self._fake, RealNorms(), self._values, self._tensors, StandIns(table)):
+            for mode in (*self._modes, self._tensors, StandIns(table)):
                 stack.enter_context(mode)
             yield
 
