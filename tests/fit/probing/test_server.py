@@ -7,8 +7,13 @@ import threading
 import pytest
 import torch
 
+from playhead.errors import FitError
+from playhead.fit import models
 from playhead.fit.probing import server
+from playhead.fit.probing.messages import Opening
 from playhead.fit.probing.server import broken_by_fork
+from playhead.fit.training import Training
+from support.small_models import small
 
 
 @pytest.fixture
@@ -51,3 +56,15 @@ def test_threads_that_stay_are_left_behind_by_a_fork_and_those_that_end_are_not(
         end.set()
         staying.join()
     assert broken_by_fork() is None
+
+
+def test_whatever_opening_a_model_raises_is_one_line_with_its_place(monkeypatch):
+    def failing(*_):
+        raise SystemExit(3)
+
+    monkeypatch.setattr(models, "open_model", failing)
+    opening = Opening(
+        source=small("Small"), training=Training(), device="cpu", seconds=1.0, is_cold=False
+    )
+    with pytest.raises(FitError, match=r"failed: SystemExit: 3 \(.*test_server.py:\d+ in failing"):
+        server._open(opening)
