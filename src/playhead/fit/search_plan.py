@@ -17,7 +17,7 @@ from playhead.fit.evidence import gather, measured_peaks, usual_waste
 from playhead.fit.memory_model import memory_model
 from playhead.fit.problem import Finished
 from playhead.fit.search_mixes import next_mix
-from playhead.fit.search_probes import explore, next_probe
+from playhead.fit.search_probes import bisect, explore, next_probe
 from playhead.fit.search_state import State
 
 if TYPE_CHECKING:
@@ -90,9 +90,13 @@ def _action(state: State) -> Action:
     problem, evidence, runs = state.problem, state.evidence, state.runs
     if not evidence.answers and evidence.lost >= _LOST_LIMIT:
         return Finished(sizes=(0,) * len(problem.buckets), notes=("no try gave an answer",))
-    if runs >= _MOST_TRIES * state.tries:
+    is_silent = state.model is None and any(channel.fits for channel in evidence.alone)
+    # Without peaks it takes as many tries as bisecting takes, which ends by itself.
+    if runs >= _MOST_TRIES * state.tries and not is_silent:
         return state.finished(f"ended after {runs} tries: sizes may be far too small")
     probe = explore(state)
     if probe is not None:
         return probe
+    if state.model is None:
+        return bisect(state)
     return next_mix(state) if problem.verify_steps else next_probe(state)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playhead.fit.problem import Action, Problem
     from playhead.fit.search_state import State
 
-__all__ = ["explore", "next_probe"]
+__all__ = ["bisect", "explore", "next_probe"]
 
 # An anchor is known once a size of at least this share of its answer was measured.
 _NEAR_ANSWER = 0.6
@@ -41,6 +41,9 @@ def explore(state: State) -> Probe | None:
         Where the search stands.
     """
     step = state.problem.multiple_of
+    if state.model is None and any(channel.fits for channel in state.evidence.alone):
+        # It fitted, and yet nobody knows what it held.
+        return None
     for bucket in _anchors(state):
         channel = state.evidence.alone[bucket]
         fails = state.fails(channel)
@@ -92,6 +95,28 @@ def next_probe(state: State) -> Action:
         late = f"ended after {state.runs} tries: sizes may be too small by up to {worst:.1%}"
         return state.finished(late)
     return probe
+
+
+def bisect(state: State) -> Action:
+    """Return the next probe of a search that knows no peaks at all, or the answer.
+
+    Parameters
+    ----------
+    state
+        Where the search stands.
+    """
+    step = state.problem.multiple_of
+    for bucket in range(len(state.problem.buckets) - 1, -1, -1):
+        channel = state.evidence.alone[bucket]
+        fails = state.fails(channel)
+        gap = fails - channel.fits
+        if state.is_zero(bucket) or gap <= max(step, state.problem.threshold * fails):
+            continue
+        size = (channel.fits + fails) // 2
+        if channel.fails is None:
+            size = max(2 * channel.fits, state.problem.start_batch_size)
+        return Probe(bucket=bucket, batch_size=max(channel.fits + step, state.down(size)))
+    return state.finished("memory was not measured: only what fits alone is known")
 
 
 def _anchors(state: State) -> list[int]:

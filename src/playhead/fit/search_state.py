@@ -55,7 +55,8 @@ class State:
     @property
     def channels(self) -> Sequence[Channel]:
         """Bounds of each bucket, of the kind that the answer is about."""
-        return self.evidence.mixed if self.problem.verify_steps else self.evidence.alone
+        is_mixed = self.problem.verify_steps and self.model is not None
+        return self.evidence.mixed if is_mixed else self.evidence.alone
 
     @property
     def tries(self) -> int:
