@@ -101,7 +101,7 @@ def test_sizes_are_the_largest_that_fit_and_a_loader_trains_with_them(
     budget = 80 * MIB
     for size, seconds in zip(sizes, profile["bucket_duration_bins"], strict=True):
         assert peak_of(size, seconds) <= budget
-        assert peak_of(int(size * 1.06) + 1, seconds) > budget
+        assert peak_of(int(size * 1.02) + 1, seconds) > budget
     assert out.splitlines()[-2:] == [
         "\tbucket_duration_bins=[1,4]",
         f"\tbucket_batch_size={str(sizes).replace(' ', '')}",
@@ -175,7 +175,7 @@ def test_a_search_that_is_killed_goes_on_where_it_was(searched, tmp_path):
     assert len(tries(tmp_path)) == len(after)
     code, less, _ = finish(start(tmp_path, *COMMAND, "--resume", "-f", "0.7"))
     assert code == 0
-    assert len(tries(tmp_path)) - len(after) <= 3
+    assert len(tries(tmp_path)) - len(after) <= 2
     assert less != out
 
 

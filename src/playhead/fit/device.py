@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.fit.bucket import Bound, Bucket
-    from playhead.fit.fake.predictor import Method, Predictor
+    from playhead.fit.fake.predictor import Predictor
     from playhead.fit.model import ModelSource
     from playhead.fit.prober import Prober
     from playhead.fit.training import Training
@@ -99,7 +99,7 @@ def opened_device(
 
     options = ProbeOptions(device=device, memory=memory, fraction=fraction, seconds=seconds)
     unforeseen: list[str] = []
-    predictor = _predictor_or_none(source, training, device, unforeseen)
+    predictor = _predictor(source, training, device, unforeseen)
     with ProcessProber(source, bounds, training, options, log=log, predictor=predictor) as prober:
         facts = prober.identity()
 
@@ -120,11 +120,13 @@ def opened_device(
         )
 
 
-def _predictor_or_none(
+def _predictor(
     source: ModelSource, training: Training, device: str, unforeseen: list[str]
 ) -> Predictor | None:
+    from playhead.fit.fake.predictor import predictor  # noqa: PLC0415  (imports torch)
+
     try:
-        return _predictor(source, training, device)
+        return predictor(source, training, device)
     except PlayheadError:
         raise
     except Exception as error:  # noqa: BLE001  (any code of people may fail in any way)
@@ -132,20 +134,6 @@ def _predictor_or_none(
         text = " ".join(str(error).split())
         unforeseen.append(f"nothing is predicted: {type(error).__name__}: {text}")
         return None
-
-
-def _predictor(source: ModelSource, training: Training, device: str) -> Predictor:
-    import torch  # noqa: PLC0415  (takes seconds)
-
-    from playhead.fit.fake.predictor import Predictor  # noqa: PLC0415  (same)
-    from playhead.fit.models import open_model  # noqa: PLC0415  (same)
-
-    method: Method = "estimate"
-    if device == "cpu":
-        method = "cpu"
-    elif device != FAKE and torch.cuda.is_available():
-        method = "cuda"
-    return Predictor(lambda name: open_model(source, name, training), training, method=method)
 
 
 def _fake(
@@ -158,12 +146,13 @@ def _fake(
 ) -> Opened:
     import torch  # noqa: PLC0415  (takes seconds)
 
+    from playhead.fit.fake.predictor import predictor  # noqa: PLC0415  (same)
     from playhead.fit.fake.prober import FakeProber  # noqa: PLC0415  (same)
 
-    predictor = _predictor(source, training, FAKE)
-    model = predictor.model
+    foretells = predictor(source, training, FAKE)
+    model = foretells.model
     buckets = buckets_of(bounds, model.rule)
-    prober = FakeProber(predictor, buckets, memory, fraction)
+    prober = FakeProber(foretells, buckets, memory, fraction)
     return Opened(
         prober=prober,
         buckets=buckets,
