@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from playhead.errors import ConfigError, FitError
+from playhead.errors import ConfigError, FitError, PlayheadError
 from playhead.fit.bucket import Bucket
 from playhead.fit.live_tensors import LiveTensors
 from playhead.fit.model import ModelSource
@@ -343,3 +343,19 @@ def test_a_server_that_dies_again_and_again_ends_the_search(tmp_path):
         os.kill(prober._server.pid, signal.SIGKILL)
         with pytest.raises(FitError, match="3rd time in a row"):
             prober.probe(0, 1)
+
+
+@pytest.mark.slow
+def test_a_model_whose_import_begins_a_search_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "beginning.py").write_text(
+        "from pathlib import Path\n"
+        "from playhead.fit.probing.process_prober import ProcessProber\n"
+        "from playhead.fit.training import Training\n"
+        "from support.small_models import OPTIONS, Small, small\n"
+        f"log = Path({str(tmp_path)!r}, 'inner')\n"
+        "ProcessProber(small('Small'), [10], Training(), OPTIONS, log=log)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    source = ModelSource(kind="code", name="beginning:Small")
+    with pytest.raises(PlayheadError, match=r"whenever the model is imported.*__main__"):
+        ProcessProber(source, [10], TRAINING, OPTIONS, log=tmp_path / "log")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from playhead.errors import FitError
 from playhead.fit.probing.host_kills import host_kills
 from playhead.fit.probing.messages import Ended, Lines, Opening, Ready, Started, Task
 
@@ -25,7 +26,9 @@ _CODE: Final = (
     # Modules are found where they are found here, and nothing in the folder at hand hides one.
     "import sys; sys.path[:] = sys.argv[4:]; from playhead.fit.probing.server import main; main()"
 )
+_INSIDE: Final = "PLAYHEAD_PROBING"
 _ENVIRONMENT: Final = {
+    _INSIDE: "1",
     # Asking whether there is a card must not start CUDA, which would spoil the forks.
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
     # Threads of libraries that fork badly are not worth their speed: the model runs elsewhere.
@@ -60,9 +63,20 @@ class WarmServer:
         What it is started for.
     log
         Where everything goes that it and its probes write.
+
+    Raises
+    ------
+    FitError
+        If this process is itself such a process, or a probe.
     """
 
     def __init__(self, opening: Opening, log: Path) -> None:
+        if _INSIDE in os.environ:
+            # Each would open the model and with it start the next, without end.
+            raise FitError(
+                "a search begins whenever the model is imported",
+                fix='Put what begins it under `if __name__ == "__main__":`',
+            )
         self._seconds = opening.seconds
         self._probe: int | None = None
         here, there = socket.socketpair()
