@@ -46,7 +46,7 @@ def oomptimizer(
     start_batch_size: given.StartBatchSize = 32,
     multiple_of: given.MultipleOf = 1,
     max_batch_size: given.MaxBatchSize = 4096,
-    verify: given.Verify = 0,
+    verify: given.Verify = None,
     probe_timeout: given.ProbeTimeout = 900.0,
     ratio: given.Ratio = 12.0,
     salm_audio_token_ratio: given.SalmAudioTokenRatio = None,
@@ -80,6 +80,7 @@ def oomptimizer(
         dtype_of,
         identity_of,
         memory_of,
+        mixed_steps_of,
         outputs_of,
         places_of,
         source_of,
@@ -141,7 +142,7 @@ def oomptimizer(
             threshold=threshold,
             multiple_of=multiple_of,
             max_batch_size=max_batch_size,
-            verify_steps=verify,
+            verify_steps=mixed_steps_of(device, verify),
         )
         said = _say_opened(opened, problem, training)
         if dry_run:

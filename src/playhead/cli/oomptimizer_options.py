@@ -154,11 +154,11 @@ MaxBatchSize = Annotated[
     typer.Option(min=1, help="No size is above it.", metavar="N", rich_help_panel=_SEARCH),
 ]
 Verify = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=0,
-        help="Train so many steps over a shuffled mix of all buckets at the sizes found, and lower"
-        " what fails.",
+        help="Steps over a shuffled mix of all buckets that the sizes have to survive; 200 on a"
+        " GPU, 0 elsewhere.",
         metavar="N",
         rich_help_panel=_SEARCH,
     ),

@@ -27,11 +27,14 @@ __all__ = [
     "dtype_of",
     "identity_of",
     "memory_of",
+    "mixed_steps_of",
     "outputs_of",
     "places_of",
     "source_of",
 ]
 
+_WITHOUT_GPU = ("cpu", "fake")
+_MIXED_STEPS = 200
 _OF_HUGGING_FACE = {
     "attn_implementation": "--attention",
     "gradient_checkpointing": "--gradient-checkpointing",
@@ -259,12 +262,27 @@ def memory_of(device: str, memory: str | None) -> int | None:
     """
     if memory is not None:
         return read_amount(memory, "--memory")
-    if device in ("cpu", "fake"):
+    if device in _WITHOUT_GPU:
         raise ConfigError(
             f"--device {device} has no memory of its own",
             fix="Say how much a model may take: --memory 80GiB",
         )
     return None
+
+
+def mixed_steps_of(device: str, asked: int | None) -> int:
+    """Return how many steps of a mix sizes have to survive.
+
+    Only a GPU has an allocator whose memory is in fragments after a while.
+
+    Examples
+    --------
+    >>> mixed_steps_of("cuda:1", None), mixed_steps_of("fake", None), mixed_steps_of("cpu", 12)
+    (200, 0, 12)
+    """
+    if asked is not None:
+        return asked
+    return 0 if device in _WITHOUT_GPU else _MIXED_STEPS
 
 
 def check_range(flag: str, value: float, *, least: float, most: float = math.inf) -> None:
