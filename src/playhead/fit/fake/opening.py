@@ -70,14 +70,20 @@ def quietly() -> Generator[None]:
 
 
 def real_copies() -> AbstractContextManager[Any]:
-    """Let a copy of a real tensor be real: one that starts as a fake one breaks the heap."""
+    """Let a copy of a real tensor be real, and one of a fake tensor a fake one of the same mode.
+
+    Both break the heap otherwise: torch fills the first with bytes that it has not, and copies the
+    mode with the second, whose references to storages are given back twice.
+    """
     original = torch.Tensor.__deepcopy__
 
     def copied(self: Tensor, memo: Any) -> Tensor:
-        if isinstance(self, FakeTensor):
-            return original(self, memo)
-        with unset_fake_temporarily():
-            return original(self, memo)
+        if not isinstance(self, FakeTensor):
+            with unset_fake_temporarily():
+                return original(self, memo)
+        if id(self) not in memo:
+            memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+        return memo[id(self)]
 
     return patch.object(torch.Tensor, "__deepcopy__", copied)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import warnings
 from typing import TYPE_CHECKING, Any
+
+from playhead.fit.models.quiet import quiet
 
 if TYPE_CHECKING:
     from torch import nn
@@ -72,19 +72,12 @@ def make_trainer(library: Any) -> Any:
     library
         The module of Lightning that has `Trainer`.
     """
-    told = logging.getLogger(f"{library.__name__}.utilities.rank_zero")
-    level = told.level
-    told.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            trainer = library.Trainer(
-                accelerator="cpu", devices=1, max_steps=_STEPS, max_epochs=-1, barebones=True
-            )
-            # Steps that divide by it to know when they log never do.
-            trainer.log_every_n_steps = _STEPS
-    finally:
-        told.setLevel(level)
+    with quiet():
+        trainer = library.Trainer(
+            accelerator="cpu", devices=1, max_steps=_STEPS, max_epochs=-1, barebones=True
+        )
+    # Steps that divide by it to know when they log never do.
+    trainer.log_every_n_steps = _STEPS
     return trainer
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from playhead.errors import ConfigError, FitError, MissingExtraError, SourceNotFoundError
 from playhead.fit.models.lightning_module import make_trainer
+from playhead.fit.models.quiet import quiet
 from playhead.fit.models.schema_model import SchemaModel, declared_model
 from playhead.user_code import load_module
 
@@ -47,7 +47,7 @@ def open_pretrained(source: ModelSource, training: Training) -> SchemaModel:
     is_file = source.name.endswith(".nemo")
     if is_file and not path.is_file():
         raise SourceNotFoundError("the model does not exist", where=source.name)
-    with _quiet(source.name):
+    with _told(source.name):
         base = _class_of("nemo.collections.asr.models.ASRModel")
         _silence_nemo()
         options: dict[str, Any] = {"map_location": "cpu", "trainer": _trainer()}
@@ -86,7 +86,7 @@ def open_class(source: ModelSource, training: Training) -> SchemaModel:
             fix="Name it with --config-path",
         )
     config = _config_of(source.config)
-    with _quiet(source.name):
+    with _told(source.name):
         kind = _class_of(source.name)
         if source.name.startswith("nemo."):
             _silence_nemo()
@@ -160,11 +160,10 @@ def _silence_nemo() -> None:
 
 
 @contextmanager
-def _quiet(name: str) -> Generator[None]:
-    """Hear of nothing but what fails, in one line."""
+def _told(name: str) -> Generator[None]:
+    """Tell what fails in one line, and nothing else."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             yield
     except (ConfigError, FitError, MissingExtraError):
         raise
