@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from playhead.audio_tokens import AudioTokens
@@ -92,6 +92,7 @@ def test_every_sample_has_a_bin_of_seconds_and_tokens_unless_it_stands_out(  # n
     rows, num_buckets, sub_buckets, threshold, strict, optimize
 ):
     lengths, tokens = zip(*rows, strict=True)
+    assume(any(tokens))
     leaf = leaf_of(lengths, tokens)
     shape = Shape(tokens=_DIGEST)
     settings = BinSettings(
@@ -148,6 +149,7 @@ def test_every_sample_has_a_bin_of_two_lengths_in_tokens_unless_it_stands_out(  
     rows, kind, num_buckets, sub_buckets, threshold, quantization
 ):
     before, tokens = zip(*rows, strict=True)
+    assume(any(tokens))
     spoken = np.array(before) * 80_000 if kind == "cut" else np.zeros(len(rows), np.int64)
     leaf = leaf_of(spoken, tokens, before=None if kind == "cut" else before, kind=kind)
     shape = Shape(tokens=_DIGEST, multimodal=True, audio_tokens=_AUDIO.text)
@@ -334,11 +336,20 @@ def test_fewer_lengths_than_buckets_are_fewer_buckets():
     assert bins.notes == ("2 buckets instead of 30: there are 2 distinct lengths",)
 
 
-def test_one_length_that_fills_several_buckets_is_said():
-    lengths = [1_000_000] * 99 + list(range(2_000_000, 2_000_400, 10))
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [1_000_000] * 99 + list(range(2_000_000, 2_000_400, 10)),
+        list(range(500_000, 15_300_000, 37_000)),
+    ],
+)
+def test_fewer_buckets_than_asked_for_are_said(lengths):
     bins = estimate_bins([leaf_of(lengths)], Shape(), BinSettings(num_buckets=30))
     assert len(bins.bounds) < 30
-    assert "some lengths alone would fill several" in bins.notes[-1]
+    assert "part into no more of equal mass (--optimize finds others)" in bins.notes[-1]
+    best = estimate_bins([leaf_of(lengths)], Shape(), BinSettings(num_buckets=30, optimize=True))
+    assert len(best.bounds) == 30
+    assert not best.notes
 
 
 def test_nothing_left_is_an_error_that_says_why():
@@ -348,6 +359,26 @@ def test_nothing_left_is_an_error_that_says_why():
         estimate_bins([leaf_of([])], Shape(), BinSettings())
     with pytest.raises(ConfigError, match="no_length refuses 2"):
         estimate_bins([leaf_of([-1, -1])], Shape(), BinSettings())
+
+
+@pytest.mark.parametrize(
+    ("sub_buckets", "in_tokens"), [(2, False), (2, True), (None, True), (None, False)]
+)
+def test_samples_without_a_text_are_counted_where_texts_matter(sub_buckets, in_tokens):
+    lengths = np.array([1, 2, 3]) * 1_000_000
+    of_tokens = {"multimodal": True, "audio_tokens": _AUDIO.text} if in_tokens else {}
+    shape = Shape(tokens=_DIGEST, **of_tokens)
+    settings = BinSettings(sub_buckets=sub_buckets, in_tokens=in_tokens)
+    made = estimate_bins([leaf_of(lengths, [0, 4, 0])], shape, settings)
+    said = "2 of 3 samples have no tokens of a text (--text-field)"
+    assert (said in made.notes) == (bool(sub_buckets) or in_tokens)
+    textless = [leaf_of(lengths, [0, 0, 0])]
+    if sub_buckets:
+        with pytest.raises(ConfigError, match="No sample has a text"):
+            estimate_bins(textless, shape, settings)
+    else:
+        made = estimate_bins(textless, shape, settings)
+        assert any(note.startswith("3 of 3 samples") for note in made.notes) == in_tokens
 
 
 def test_texts_have_no_seconds():

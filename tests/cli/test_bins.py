@@ -350,10 +350,16 @@ def test_limits_in_tokens_of_a_config_are_not_looked_at_without_a_tokenizer(fold
         (["train.json", "--max_tokens", "9"], 2, "only bins of tokens have --max-tokens"),
         (["train.json", "-p", "hello", "-t", "x"], 2, "--prompt is 'hello'"),
         (["train.json", "--source-config", "a.yaml"], 2, "go together"),
-        (["train.json", "--source-config", "entries.yaml", "--output-config", "b"], 2, "no room"),
+        (
+            ["train.json", "--source-config", "entries.yaml", "--output-config", "b.yml"],
+            2,
+            "no room",
+        ),
         (["train.json", "-p", "[]"], 2, "only bins with a --tokenizer have --prompt"),
         (["train.json", "--token_outlier_threshold", "3"], 2, "only bins of two lengths"),
-        (["train.json", "-o", "./train.json"], 2, "is one that is read (./train.json)"),
+        (["train.json", "-n", "9" * 20], 2, "at most 1,000,000,000,000,000"),
+        (["train.json", "-l", "2", "--min_duration", "3"], 2, "-l is given in its long form too"),
+        (["train.json", "-t", "t.json", "--text-field", "x"], 2, "no sample has a text"),
         (["texts.yaml"], 2, "no length in seconds"),
         (["train.json", "--optimize", "-b", "2000"], 2, "at most 1,000"),
         (["blend.yaml", "--section", "test_ds"], 2, "test_ds"),
@@ -374,6 +380,7 @@ def test_wrong_input_is_one_line(folder, arguments, code, said):
     (folder / "broken.yaml").write_text("a: [\n")
     (folder / "blend.yaml").write_text("train_ds: {manifest_filepath: train.json}\n")
     (folder / "lines.txt").write_text("one\ntwo\n")
+    write(folder / "t.json", hf_bytes("en"))
     (folder / "texts.yaml").write_text("- {type: txt, paths: lines.txt, language: en}\n")
     write_jsonl(folder / "cuts.jsonl", [{"id": "a", "type": "MonoCut", "recording": {}}])
     ran = run_command("bins", *arguments, cwd=folder)
@@ -384,10 +391,63 @@ def test_wrong_input_is_one_line(folder, arguments, code, said):
     assert "Use the following" not in ran.stdout
 
 
-def test_a_file_that_cannot_be_written_is_one_line(folder):
-    (folder / "taken").mkdir()
-    ran = run_command("bins", "train.json", "-o", "taken", cwd=folder)
+def test_bins_that_cannot_be_written_are_printed(folder):
+    (folder / "taken").write_text("a file, and no folder")
+    ran = run_command("bins", "train.json", "-b", 3, "-o", "taken/bins.yaml", cwd=folder)
     assert ran.returncode == 1
     assert "taken" in ran.stderr
-    assert "Traceback" not in ran.stderr
-    assert list((folder / "taken").iterdir()) == []
+    assert len(ran.stderr.splitlines()) == 1
+    assert HEADING in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("outputs", "option"),
+    [
+        (["-o", "train.json"], "--output"),
+        (["-o", "./blend.yaml"], "--output"),
+        (["-o", "other.yaml"], "--output"),
+        (["-o", "new.yaml", "--output-config", "new.yaml"], "--output"),
+        (["-o", "folder.yaml"], "--output"),
+        (["-o", "device"], "--output"),
+        (["-o", ""], "--output"),
+        (["--output-config", "train.json"], "--output-config"),
+        (["--output-config", "blend.yaml"], "--output-config"),
+        (["--output-config", "folder.yaml"], "--output-config"),
+    ],
+)
+def test_neither_data_nor_devices_nor_what_is_read_are_written_over(folder, outputs, option):
+    (folder / "blend.yaml").write_text("- {type: nemo, manifest_filepath: train.json}\n")
+    (folder / "other.yaml").write_text("train_ds: {manifest_filepath: train.json}\n")
+    (folder / "folder.yaml").mkdir()
+    (folder / "device").symlink_to("/dev/full")
+    before = {path: path.lstat().st_ino for path in folder.iterdir()}
+    source = ["--source-config", "other.yaml"]
+    if "--output-config" not in outputs:
+        source += ["--output-config", "unwritten.yaml"]
+    ran = run_command("bins", "blend.yaml", *outputs, *source, cwd=folder)
+    assert ran.returncode == 2, ran.stderr
+    assert f"{option} " in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    # What is written is another file of the same name.
+    assert {path: path.lstat().st_ino for path in folder.iterdir()} == before
+
+
+def test_a_config_may_be_written_anew_in_its_place(folder, bins):
+    (folder / "train.yaml").write_text("train_ds: {manifest_filepath: train.json}\n")
+    bins("train.yaml", "-b", 3, "--source-config", "train.yaml", "--output-config", "./train.yaml")
+    section = yaml.safe_load((folder / "train.yaml").read_text())["train_ds"]
+    assert section["num_buckets"] == 3
+    assert section["manifest_filepath"] == "train.json"
+
+
+def test_a_folder_may_be_called_like_a_key_and_its_value(folder, bins):
+    write_jsonl(folder / "lang=en" / "train.json", rows(LENGTHS))
+    first = options_in(bins("lang=en/train.json", "-b", 3).stdout)
+    assert first == options_in(bins("train.json", "-b", 3).stdout)
+
+
+def test_bins_that_do_not_count_the_answer_are_of_use(folder, bins):
+    write(folder / "tokenizer.json", hf_bytes("en"))
+    ran = bins("train.json", "--tokens", "-t", "tokenizer.json", "--no-measure-total-length")
+    assert options_in(ran.stdout)["measure_total_length"] == 0
+    assert "no effect" not in ran.stderr

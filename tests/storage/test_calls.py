@@ -175,6 +175,21 @@ def test_a_server_that_could_not_be_reached_is_not_waited_for_again(requests):
     assert act.tries == 3 + limits().tries
 
 
+@pytest.mark.parametrize(("error", "tries"), [(ConnectionRefusedError(), 1), (OSError("503"), 16)])
+def test_a_server_without_connection_is_waited_for_no_longer_than_that(
+    requests, monkeypatch, error, tries
+):
+    monkeypatch.setenv("PLAYHEAD_STORAGE_UNREACHED_SECONDS", "1e-9")
+    limits.cache_clear()
+    act = Refusing()
+    act.error = error
+    which = "UNREACHED_SECONDS says" if tries == 1 else "TRIES say"
+    with pytest.raises(StorageError, match=f"failed {tries} times? .*{which}"):
+        requests.all([act], ["a"], Call(10))
+    limits.cache_clear()
+    assert act.tries == tries
+
+
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("error", [None, OSError("503")])
 def test_a_server_that_is_there_again_is_waited_for_as_ever(requests, error):

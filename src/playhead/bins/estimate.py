@@ -46,7 +46,7 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
     Raises
     ------
     ConfigError
-        When no sample is left, or samples have no length of that kind.
+        When no sample is left, or samples have no length of that kind, or none has a text.
     PositionError
         When columns of tokens are missing.
     """
@@ -67,6 +67,11 @@ def estimate_bins(leaves: Sequence[LeafColumns], shape: Shape, settings: BinSett
         )
         bins = _of_two(split, measure, settings)
     notes = [f"nothing of {name} is left" for name in found.tally.nothing_of]
+    if found.textless:
+        notes.append(
+            f"{found.textless:,} of {found.tally.accepted:,} samples have no tokens of a text"
+            " (--text-field)"
+        )
     return replace(
         bins,
         longest=found.longest if settings.in_tokens else bins.longest,
@@ -169,7 +174,8 @@ def _finite_ratios(
 def _fewer(made: int, settings: BinSettings, distinct: int) -> str:
     few = f"{made:,} bucket{'s' if made > 1 else ''} instead of {settings.num_buckets:,}"
     if distinct < settings.num_buckets:
-        return f"{few}: there are {distinct:,} distinct lengths"
+        lengths = "is 1 distinct length" if distinct == 1 else f"are {distinct:,} distinct lengths"
+        return f"{few}: there {lengths}"
     if settings.quantization != "none":
         return f"{few}: there are no more round numbers ({settings.quantization})"
-    return f"{few}: some lengths alone would fill several"
+    return f"{few}: the samples part into no more of equal mass (--optimize finds others)"

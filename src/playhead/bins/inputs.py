@@ -45,10 +45,11 @@ def config_of(inputs: Sequence[str]) -> Any:
     SourceNotFoundError
         When one does not exist.
     """
-    keys = [_KEY.fullmatch(text) for text in inputs]
+    # A folder may be called `lang=en`.
+    keys = [None if exists(text) else _KEY.fullmatch(text) for text in inputs]
     if all(keys):
         return _of_keys([cast("re.Match[str]", key) for key in keys])
-    if any(key and not exists(text) for key, text in zip(keys, inputs, strict=True)):
+    if any(keys):
         raise ConfigError(
             "some inputs are key=value and others are not",
             where=" ".join(inputs),

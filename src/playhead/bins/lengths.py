@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from playhead.bins.decimals import in_decimals
 from playhead.bins.histogram import Histogram
 from playhead.bins.samples import Tally, accepted_samples
@@ -14,7 +16,6 @@ from playhead.plan.bins import tokens_per_second, tokens_per_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from playhead.bins.histogram import Spectrum
@@ -64,6 +65,8 @@ class Lengths(NamedTuple):
     """Both lengths, where bins are of two."""
     longest: int
     """The longest length that batches are made by (µs, or tokens)."""
+    textless: int
+    """How many samples have no token of a text, where that is looked at."""
     tally: Tally
     """How many samples there were, and how many were refused."""
 
@@ -87,23 +90,19 @@ def lengths_of(
     Raises
     ------
     ConfigError
-        When no sample is left, or samples have no length of that kind.
+        When no sample is left, or samples have no length of that kind, or none has a text.
     PositionError
         When columns of tokens are missing.
     """
     _check_kinds(leaves, shape, settings)
     two, in_tokens = settings.sub_buckets is not None, settings.in_tokens
-    columns: list[str] = []
-    if in_tokens and (two or settings.max_tpt is not None):
-        columns = ["input", "output"]
-    elif two:
-        columns = ["tokens"]
     tally, histogram, pairs, longest = Tally(), Histogram(), Pairs(), -1
+    seen = textless = 0
     for items, weight in accepted_samples(
         leaves,
         shape,
         tally,
-        columns=columns,
+        columns=_columns(shape, settings),
         limits=_limits(settings),
         num_examples=settings.num_examples,
     ):
@@ -114,6 +113,10 @@ def lengths_of(
         if two:
             lengths, second = _both(items, in_tokens=in_tokens)
             pairs.add(lengths, second, weight)
+            textless += int(np.count_nonzero(second == 0))
+        elif items.output is not None:
+            textless += int(np.count_nonzero(items.output == 0))
+        seen += len(items)
         histogram.add(measure.units(lengths), weight)
     if longest < 0:
         raise ConfigError(
@@ -126,7 +129,23 @@ def lengths_of(
             f"none of the {settings.num_examples} rows that --num_examples looks at is accepted",
             fix="Look at more, or leave it out: all rows take seconds",
         )
-    return Lengths(spectrum, pairs, longest, tally)
+    if two and textless == seen:
+        raise ConfigError(
+            "no sample has a text that bins could be split by",
+            fix="Name the key of the texts (--text-field), or make bins of one length"
+            " (--sub-buckets 0)",
+        )
+    return Lengths(spectrum, pairs, longest, tally.mean(textless), tally)
+
+
+def _columns(shape: Shape, settings: BinSettings) -> list[str]:
+    """The columns of tokens that are looked at, beside the lengths that batches are made by."""
+    two = settings.sub_buckets is not None
+    if not settings.in_tokens:
+        return ["tokens"] if two else []
+    if two or settings.max_tpt is not None:
+        return ["input", "output"]
+    return ["output"] if shape.total_length else []
 
 
 def _both(items: Items, *, in_tokens: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -98,7 +98,11 @@ def _read(config: Any, reading: Reading) -> Blend:
     blends = read_blends(
         config,
         section=reading.section,
-        overrides={**dict.fromkeys(_OLD_BINS), **(reading.overrides or {})},
+        overrides={
+            **dict.fromkeys(_OLD_BINS),
+            **({"use_multimodal_sampling": True} if reading.in_tokens else {}),
+            **(reading.overrides or {}),
+        },
         data_blend_dir=reading.data_blend_dir,
     )
     if len(blends.parts) > 1:

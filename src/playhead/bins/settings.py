@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["BinSettings"]
 
 _MOST_BUCKETS = 10_000
+_MOST_EXAMPLES = 10**15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,13 +56,13 @@ class BinSettings:
         for what, number, least, greatest in (
             ("--buckets", self.num_buckets, 2, most),
             ("--sub-buckets", self.sub_buckets, 1, _MOST_BUCKETS),
-            ("--num_examples", self.num_examples, 1, None),
+            ("--num_examples", self.num_examples, 1, _MOST_EXAMPLES),
         ):
-            if number is not None and (number < least or (greatest and number > greatest)):
+            if number is not None and not least <= number <= greatest:
                 raise ConfigError(
                     f"{what} is {number}",
                     fix=f"Give {least:,} or more"
-                    if greatest is None or number < least
+                    if number < least
                     else f"Give at most {greatest:,}",
                 )
         if self.in_tokens:

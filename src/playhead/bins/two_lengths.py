@@ -171,7 +171,8 @@ class _Groups:
         mean = first / total
         deviation = np.sqrt(np.maximum(second / total - mean**2, 0.0))
         even = deviation <= _NO_DEVIATION * mean
-        most = np.where(even, np.inf, mean + threshold * np.where(even, 1.0, deviation))
+        with np.errstate(over="ignore"):
+            most = np.where(even, np.inf, mean + threshold * np.where(even, 1.0, deviation))
         undecided = np.isfinite(least) & (least > most)
         return np.where(undecided, np.inf, most), int(np.count_nonzero(undecided))
 

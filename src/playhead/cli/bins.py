@@ -12,7 +12,13 @@ import typer
 
 from playhead.cli import app
 from playhead.cli import bins_options as given
-from playhead.cli.bins_checks import refuse_idle, refuse_nan, refuse_to_replace, tokenizer_of
+from playhead.cli.bins_checks import (
+    either,
+    refuse_idle,
+    refuse_nan,
+    refuse_to_replace,
+    tokenizer_of,
+)
 from playhead.cli.configs import import_all
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say
@@ -107,7 +113,7 @@ def bins(
     if not tokenizer:
         refuse_idle("bins with a --tokenizer", "Give one, or leave it out", prompt=prompt)
     low, high = (min_tokens, max_tokens) if tokens else (min_duration, max_duration)
-    low, high = (least if low is None else low), (most if high is None else high)
+    low, high = either("-l", least, low), either("-u", most, high)
     if token_outlier_threshold is None:
         token_outlier_threshold = _THRESHOLD_OF_TOKENS if tokens else _THRESHOLD
     refuse_nan(low, high, min_duration, max_duration, max_tps, max_tpt, token_outlier_threshold)
@@ -135,7 +141,7 @@ def bins(
         "audio_locator_tag": audio_locator_tag,
     }
     rewritten = _rewritten(source_config, output_config, section, data_blend_dir)
-    refuse_to_replace(output, [*inputs, *rewritten])
+    refuse_to_replace(output, rewritten, inputs)
     import_all(imports or ())
     reading = Reading(
         in_tokens=tokens,
@@ -151,12 +157,13 @@ def bins(
         note("--max_tps is deprecated: --token_outlier_threshold finds a limit for each bucket")
     made, options = _estimated(config_of(inputs), reading, settings, note)
     keys = keys_of(made, options)
+    # Printed first: what cannot be written is not lost.
+    _print(made, keys, quiet=quiet, as_json=as_json)
     if output is not None:
         _write(output, yaml_of(keys, header_of(made, inputs)))
     for source, target in rewritten.items():
         text = with_bins(source, keys, section=section, data_blend_dir=data_blend_dir)
         _write(target, text)
-    _print(made, keys, quiet=quiet, as_json=as_json)
 
 
 def _rewritten(
@@ -224,8 +231,7 @@ def _warnings_told(tell: Callable[[str], None]) -> Generator[None]:
 
 
 def _write(path: str, text: str) -> None:
-    from playhead.storage.atomic import atomic_write  # noqa: PLC0415  (only where asked)
+    from playhead.storage.access import write  # noqa: PLC0415  (only where asked)
 
-    with atomic_write(path) as file:
-        file.write(text.encode())
+    write(path, text.encode())
     say(f"Wrote {path}.")

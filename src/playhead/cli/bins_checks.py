@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
+from playhead.paths import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["refuse_idle", "refuse_nan", "refuse_to_replace", "tokenizer_of"]
+__all__ = ["either", "refuse_idle", "refuse_nan", "refuse_to_replace", "tokenizer_of"]
 
 
 def refuse_idle(where: str, fix: str, **options: Any) -> None:
@@ -37,6 +39,19 @@ def refuse_idle(where: str, fix: str, **options: Any) -> None:
         raise ConfigError(f"only {where} have {names}", fix=fix)
 
 
+def either(name: str, short: float | None, long: float | None) -> float | None:
+    """Return what an option was given, in its short form or its long one.
+
+    Raises
+    ------
+    ConfigError
+        When both are given.
+    """
+    if None not in {short, long}:
+        raise ConfigError(f"{name} is given in its long form too", fix="Give one of them")
+    return short if long is None else long
+
+
 def refuse_nan(*numbers: float | None) -> None:
     """Refuse limits that are no numbers.
 
@@ -49,29 +64,52 @@ def refuse_nan(*numbers: float | None) -> None:
         raise ConfigError("nan is no limit", fix="Give a number")
 
 
-def refuse_to_replace(output: str | None, inputs: Sequence[str]) -> None:
-    """Refuse to write over what is read.
+def refuse_to_replace(
+    output: str | None, rewritten: Mapping[str, str], inputs: Sequence[str]
+) -> None:
+    """Refuse to write what is no YAML by its name, or over what is read.
+
+    Data, devices and folders are never called so that they could be written over.
 
     Parameters
     ----------
     output
-        The file to write, if any.
+        The file for the options, if any.
+    rewritten
+        Configs that are written anew, with where to; that may be where they are.
     inputs
         What is read; not all need be files.
 
     Raises
     ------
     ConfigError
-        When they are the same file.
+        When one of the files may not be written.
     """
-    if output is None or not Path(output).exists():
-        return
-    if any(Path(path).exists() and Path(path).samefile(output) for path in inputs):
+    if output is not None:
+        _refuse("--output", output, [*inputs, *rewritten, *rewritten.values()])
+    for source, target in rewritten.items():
+        _refuse("--output-config", target, [] if _is_same(source, target) else inputs)
+
+
+def _refuse(option: str, path: str, others: Sequence[str]) -> None:
+    if not path.endswith((".yaml", ".yml")) or Path(path).is_dir():
         raise ConfigError(
-            "the file to write is one that is read",
-            where=output,
-            fix="Give --output another name, or write a whole config with --output-config",
+            f"{option} writes YAML, and this is no name of such a file",
+            where=path,
+            fix="Give a name that ends in .yaml",
         )
+    if any(_is_same(path, other) for other in others):
+        raise ConfigError(
+            f"the file that {option} would write is one that is read, or written too",
+            where=path,
+            fix="Give another name; --output-config writes a whole config",
+        )
+
+
+def _is_same(path: str, other: str) -> bool:
+    if exists(path) and exists(other):
+        return Path(path).samefile(other)
+    return os.path.abspath(path) == os.path.abspath(other)  # noqa: PTH100 - paths are strings
 
 
 def tokenizer_of(tokenizers: Sequence[str], langs: Sequence[str]) -> Any:

@@ -28,6 +28,8 @@ _PATIENCE: Final = 5.0
 _PATIENCE_IN_SILENCE: Final = 10.0
 # Seconds between two lines about one server.
 _QUIET: Final = 10.0
+_HOW_LONG: Final = "PLAYHEAD_STORAGE_DEADLINE_SECONDS and PLAYHEAD_STORAGE_TRIES say how long"
+_HOW_LONG_UNREACHED: Final = "PLAYHEAD_STORAGE_UNREACHED_SECONDS says how long"
 _PAUSES: Final = (0.1, 0.4, 1.6, 6.4, 12.8)
 # Not the one that everybody shares: what datasets draw must not depend on what failed.
 _random = random.Random()  # noqa: S311 - no secret
@@ -243,7 +245,7 @@ class Requests:
 
     def _tried(self, act: Callable[[Call], Result], place: str, call: Call) -> Result:
         was_unreached = self._was_unreached(place)
-        is_unreached = True
+        is_unreached, begin = True, call.spent
         for number in count(1):
             try:
                 result = act(call)
@@ -258,16 +260,18 @@ class Requests:
                 call.failure = said, number
                 is_unreached = is_unreached and self._is_unreachable(error)
                 pause = pause_before(number)
-                is_last = number >= limits().tries or call.left <= pause
+                is_long = is_unreached and _is_too_long(call.spent + pause - begin)
+                is_last = is_long or number >= limits().tries or call.left <= pause
                 if is_unreached and (is_last or was_unreached):
                     self._unreached[self._server_of(place)] = time.monotonic()
                 if is_unreached and was_unreached:
                     what = f"failed: {said}; it could not be reached a moment ago either"
-                    raise self._failed(what, place) from None
+                    raise self._failed(what, place, _HOW_LONG_UNREACHED) from None
                 if is_last or self._is_ending or not call.pause(pause):
                     times = "time" if number == 1 else "times"
                     what = f"failed {number} {times} in {call.spent:.1f} s: {said}"
-                    raise self._failed(what, place) from None
+                    how_long = _HOW_LONG_UNREACHED if is_long else _HOW_LONG
+                    raise self._failed(what, place, how_long) from None
             else:
                 if self._unreached:
                     self._unreached.pop(self._server_of(place), None)
@@ -287,13 +291,17 @@ class Requests:
         for call in list(self._calls.values()):
             call.abandon()
 
-    def _failed(self, what: str, place: str) -> StorageError:
+    def _failed(self, what: str, place: str, how_long: str = _HOW_LONG) -> StorageError:
         return StorageError(
             f"{self._server_of(place)} {what}",
             where=place,
-            fix="See whether it is well; PLAYHEAD_STORAGE_DEADLINE_SECONDS and"
-            " PLAYHEAD_STORAGE_TRIES say how long it is tried",
+            fix=f"See whether it is well; {how_long} it is tried",
         )
+
+
+def _is_too_long(seconds: float) -> bool:
+    """Whether nobody waits for so long for a server that cannot be reached."""
+    return 0 < limits().unreached_seconds < seconds
 
 
 def pause_before(number: int) -> float:

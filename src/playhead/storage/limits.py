@@ -29,7 +29,8 @@ class Limits:
     concurrency: int = 64
     """Requests under way at once in one process."""
     unreached_seconds: float = 0.0
-    """For how long a server to which a call got no connection is tried once by further calls."""
+    """How long a call waits for a server to which it gets no connection, and for how long further
+    calls then try it once; 0: as long as for a server that fails otherwise."""
 
 
 @lru_cache(maxsize=1)
