@@ -201,5 +201,7 @@ def test_attributes_say_how_bounds_become_lengths(own_code):
     assert (bucket.input_length, bucket.output_length) == (5 * 40, 5)
     (bucket,) = buckets_of([10], opened(f"{module}:Talk", audio_share=0.8).rule)
     assert (bucket.input_length, bucket.output_length) == (8 * 40, 2)
+    with pytest.raises(ConfigError, match=r"share of a bucket is 1\.5"):
+        opened(f"{module}:Talk", audio_share=1.5)
     with pytest.raises(ConfigError, match="sample_rate is '16k'"):
         opened(f"{module}:Wrong")

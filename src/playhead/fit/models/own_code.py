@@ -133,6 +133,12 @@ def _rule_of(module: nn.Module, source: ModelSource) -> LengthRule:
     share = source.audio_share
     if share is None:
         share = getattr(module, "audio_share", None)
+    if share is not None and not 0 < share <= 1:
+        raise ConfigError(
+            f"the audio share of a bucket is {share!r}",
+            where=source.name,
+            fix="Give a number above 0, and 1 at most",
+        )
     return LengthRule(
         input_rate=_rate(module, "sample_rate", _SAMPLE_RATE, source.name),
         output_rate=_rate(module, "output_sample_rate", None, source.name),
