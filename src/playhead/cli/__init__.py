@@ -22,9 +22,9 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415  (slow, and hardly ever wanted)
+        from playhead.version import own_version  # noqa: PLC0415  (slow, and hardly ever wanted)
 
-        typer.echo(f"playhead {version('playhead')}")
+        typer.echo(f"playhead {own_version()}")
         raise typer.Exit
 
 

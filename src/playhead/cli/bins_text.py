@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+from playhead.version import own_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +41,7 @@ def story_of(bins: Bins) -> list[str]:
 def header_of(bins: Bins, inputs: Sequence[str]) -> list[str]:
     """Return what a file of bins was made from and how, in comments."""
     return [
-        f"Made by playhead {version('playhead')} from {_line(' '.join(inputs))}:",
+        f"Made by playhead {own_version()} from {_line(' '.join(inputs))}:",
         f"  playhead {_line(shlex.join(sys.argv[1:]))}",
         *story_of(bins),
     ]

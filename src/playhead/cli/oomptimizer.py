@@ -239,9 +239,9 @@ def _facts(
 ) -> dict[str, str]:
     """What the sizes were found for and with, as comments of the profile have it."""
     from datetime import datetime, timezone  # noqa: PLC0415  (for this alone)
-    from importlib.metadata import version  # noqa: PLC0415  (same)
 
     from playhead.fit.amounts import shown_amount  # noqa: PLC0415
+    from playhead.version import own_version  # noqa: PLC0415
 
     counted = ["DDP" if training.ddp else "no DDP", *(["EMA"] if training.ema else [])]
     versions = [
@@ -263,7 +263,7 @@ def _facts(
             f"{training.dtype}, {training.optimizer}, {', '.join(counted)},"
             f" {training.accumulate} micro-batches a step"
         ),
-        "versions": ", ".join([f"playhead {version('playhead')}", *versions]),
+        "versions": ", ".join([f"playhead {own_version()}", *versions]),
         "search": tries,
         "verified": verified,
     }

@@ -11,12 +11,12 @@ import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from playhead.errors import BuildError, ConfigError, MissingExtraError, WorkerError
 from playhead.index.pool import Outcome, attempt, outcome_of
+from playhead.version import own_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -164,7 +164,7 @@ class RayCluster:
             return
         ray = self._ray
         work = ray.put(pickle.dumps(task))
-        here = (version("playhead"), os.getcwd())  # noqa: PTH109  (it is compared as text)
+        here = (own_version(), os.getcwd())  # noqa: PTH109  (it is compared as text)
         queue, tries = deque(range(len(items))), [0] * len(items)
         flying: dict[Any, int] = {}
         idle_since = time.monotonic()
@@ -223,7 +223,7 @@ class RayCluster:
 def _serve(work: bytes, item: Any, here: tuple[str, str]) -> Any:
     """Do one item of a task, on a node."""
     expected, folder = here
-    found = version("playhead")
+    found = own_version()
     if found != expected:
         return _broken(f"it has Playhead {found}, and {expected} is asked for")
     with suppress(OSError):

@@ -55,9 +55,6 @@ def run_nemo(*arguments, folder):
     python = os.environ.get("PLAYHEAD_NEMO_PYTHON", "")
     if not Path(python).is_file():
         pytest.skip("no Python with NeMo: `make peer-nemo`, PLAYHEAD_NEMO_PYTHON")
-    # Playhead is not installed there: its version stands beside its path.
-    (folder / "playhead-0.dist-info").mkdir(exist_ok=True)
-    (folder / "playhead-0.dist-info" / "METADATA").write_text("Name: playhead\nVersion: 0\n")
     places = [str(Path(playhead.__file__).parents[1]), str(folder)]
     done = subprocess.run(
         [python, *arguments],
