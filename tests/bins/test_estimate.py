@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from playhead.audio_tokens import AudioTokens
 from playhead.bins.config_keys import keys_of, yaml_of
 from playhead.bins.estimate import estimate_bins
+from playhead.bins.samples import Tally, accepted_samples
 from playhead.bins.settings import BinSettings
 from playhead.blend.yaml_loader import parse_yaml
 from playhead.config import Options, Spot, read_options
@@ -181,6 +184,30 @@ def test_a_few_examples_decide_and_all_have_a_bin(lengths, num_examples, num_buc
     assert bins.tally.weighed == min(num_examples, len(lengths))
     assert bins.tally.accepted == len(lengths)
     assert refused_by_bins(leaf, Shape(), bins) == 0
+
+
+@given(
+    st.lists(st.integers(1, 4_000_000), min_size=1, max_size=20),
+    st.integers(1, 7),
+    st.integers(2, 6),
+)
+def test_edges_of_least_padding_for_a_few_examples_end_at_the_longest_of_all(
+    lengths, num_examples, num_buckets
+):
+    leaf = leaf_of([10 * length for length in lengths])
+    settings = BinSettings(num_buckets=num_buckets, num_examples=num_examples, optimize=True)
+    bins = estimate_bins([leaf], Shape(), settings)
+    decide = list(accepted_samples([leaf], Shape(), Tally(), num_examples=num_examples))
+    weighed = [length for items, weight in decide if weight for length in items.length.tolist()]
+
+    def padded(edges):
+        return sum(min(edge for edge in edges if edge >= length) for length in weighed)
+
+    last = 10 * max(lengths)
+    others = set(weighed) - {last}
+    choices = combinations(others, min(num_buckets - 1, len(others)))
+    least = min(padded([*chosen, last]) for chosen in choices)
+    assert padded([round(1e6 * edge) for edge in bins.bounds]) == least
 
 
 @pytest.mark.parametrize(

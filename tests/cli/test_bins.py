@@ -395,7 +395,8 @@ def test_bins_that_cannot_be_written_are_printed(folder):
     (folder / "taken").write_text("a file, and no folder")
     ran = run_command("bins", "train.json", "-b", 3, "-o", "taken/bins.yaml", cwd=folder)
     assert ran.returncode == 1
-    assert "taken" in ran.stderr
+    assert "cannot be written: " in ran.stderr
+    assert "(taken/bins.yaml)" in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert HEADING in ran.stdout
 

@@ -88,7 +88,7 @@ def _of_one(
     bounds = sorted({*edges})
     few: list[str] = []
     if len(bounds) < settings.num_buckets:
-        few = [_fewer(len(bounds), settings, len(spectrum.lengths))]
+        few = [_fewer(len(bounds), settings, len(spectrum.with_longest().lengths))]
     return Bins(
         in_tokens=settings.in_tokens,
         bounds=tuple(measure.bound(edge) for edge in bounds),
@@ -105,15 +105,16 @@ def _edges(spectrum: Spectrum, settings: BinSettings) -> tuple[list[int], Gain |
     def closed(inner: Sequence[int]) -> list[int]:
         return quantized([*(max(edge, 1) for edge in inner), longest], settings.quantization)
 
-    if len(spectrum.lengths) <= settings.num_buckets:
+    all_lengths = spectrum.with_longest()
+    if len(all_lengths.lengths) <= settings.num_buckets:
         # Each length is an edge: nothing is padded.
-        inner = spectrum.lengths[:-1].tolist()
+        inner = all_lengths.lengths[:-1].tolist()
     else:
         inner = equal_mass_edges(spectrum, settings.num_buckets)
     equal = closed(inner)
     if not settings.optimize:
         return equal, None
-    best = closed(least_padding_edges(spectrum, settings.num_buckets))
+    best = closed(least_padding_edges(all_lengths, settings.num_buckets))
     gain = Gain(padding_share(spectrum, equal), padding_share(spectrum, best))
     # Rounding to numbers of tokens may cost what was gained.
     return (best, gain) if gain.least <= gain.equal_mass else (equal, Gain(*2 * gain[:1]))
@@ -178,4 +179,5 @@ def _fewer(made: int, settings: BinSettings, distinct: int) -> str:
         return f"{few}: there {lengths}"
     if settings.quantization != "none":
         return f"{few}: there are no more round numbers ({settings.quantization})"
-    return f"{few}: the samples part into no more of equal mass (--optimize finds others)"
+    others = "" if settings.optimize else " (--optimize finds others)"
+    return f"{few}: the samples part into no more of equal mass{others}"

@@ -25,7 +25,7 @@ class Spectrum(NamedTuple):
     lengths: NDArray[np.int64]
     """The lengths, ascending, shape (K,)."""
     weights: NDArray[np.float64]
-    """What the samples of each weigh together, above 0, shape (K,)."""
+    """What the samples of each weigh together, shape (K,)."""
     counts: NDArray[np.int64]
     """How many samples have each, shape (K,)."""
     longest: int
@@ -35,6 +35,17 @@ class Spectrum(NamedTuple):
     def total(self) -> float:
         """Sum of the lengths, each as often as it weighs."""
         return float(np.dot(self.weights, self.lengths))
+
+    def with_longest(self) -> Spectrum:
+        """Return it with a cell of the longest length, if need be one that weighs nothing."""
+        if self.longest < 0 or (len(self.lengths) and self.lengths[-1] == self.longest):
+            return self
+        return Spectrum(
+            np.append(self.lengths, np.int64(self.longest)),
+            np.append(self.weights, 0.0),
+            np.append(self.counts, np.int64(0)),
+            self.longest,
+        )
 
 
 class Histogram:

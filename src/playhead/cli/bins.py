@@ -23,7 +23,7 @@ from playhead.cli.configs import import_all
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say
 from playhead.cli.several_values import SeveralValues
-from playhead.errors import ConfigError
+from playhead.errors import ConfigError, PlayheadError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -233,5 +233,13 @@ def _warnings_told(tell: Callable[[str], None]) -> Generator[None]:
 def _write(path: str, text: str) -> None:
     from playhead.storage.access import write  # noqa: PLC0415  (only where asked)
 
-    write(path, text.encode())
+    try:
+        write(path, text.encode())
+    except PlayheadError:
+        raise
+    except OSError as error:
+        # The file that the system names is a hidden one beside it.
+        raise StorageError(
+            f"the file cannot be written: {error.strerror or error}", where=path
+        ) from error
     say(f"Wrote {path}.")
