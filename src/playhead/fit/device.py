@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import PlayheadError
 from playhead.fit.bucket import buckets_of
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.fit.bucket import Bound, Bucket
-    from playhead.fit.fake.predictor import Predictor
+    from playhead.fit.fake.asking import PredictorApart
     from playhead.fit.model import ModelSource
     from playhead.fit.prober import Prober
     from playhead.fit.training import Training
@@ -90,80 +89,62 @@ def opened_device(
     FitError
         If the model cannot be opened or made batches for.
     """
-    if device == FAKE:
-        assert memory is not None, "a device that is not there has no memory of its own"
-        yield _fake(source, bounds, training, memory=memory, fraction=fraction)
-        return
-    from playhead.fit.probing.options import ProbeOptions  # noqa: PLC0415  (imports torch)
-    from playhead.fit.probing.process_prober import ProcessProber  # noqa: PLC0415  (same)
+    from playhead.fit.fake.asking import PredictorApart  # noqa: PLC0415  (--help needs none of it)
 
-    options = ProbeOptions(device=device, memory=memory, fraction=fraction, seconds=seconds)
-    unforeseen: list[str] = []
-    predictor = _predictor(source, training, device, unforeseen)
-    with ProcessProber(source, bounds, training, options, log=log, predictor=predictor) as prober:
-        facts = prober.identity()
+    with PredictorApart(source, training, device, seconds=seconds, log=log) as predictor:
+        if device == FAKE:
+            assert memory is not None, "a device that is not there has no memory of its own"
+            yield _fake(predictor, bounds, training, memory=memory, fraction=fraction)
+            return
+        from playhead.fit.probing.options import ProbeOptions  # noqa: PLC0415  (same)
+        from playhead.fit.probing.process_prober import ProcessProber  # noqa: PLC0415  (same)
 
-        def notes() -> Sequence[str]:
-            blocked = None if predictor is None else predictor.blocked
-            why = [] if blocked is None else [f"nothing is predicted: {blocked}"]
-            said = () if predictor is None or blocked else predictor.notes
-            return (*prober.notes, *unforeseen, *why, *said)
+        options = ProbeOptions(device=device, memory=memory, fraction=fraction, seconds=seconds)
+        with ProcessProber(
+            source, bounds, training, options, log=log, predictor=predictor
+        ) as prober:
+            facts = prober.identity()
 
-        yield Opened(
-            prober=prober,
-            buckets=prober.buckets,
-            model=prober.model,
-            memory=facts["memory"],
-            facts=facts,
-            is_real=True,
-            notes=notes,
-        )
+            def notes() -> Sequence[str]:
+                blocked = predictor.blocked
+                why = [] if blocked is None else [f"nothing is predicted: {blocked}"]
+                return (*prober.notes, *why, *predictor.notes)
 
-
-def _predictor(
-    source: ModelSource, training: Training, device: str, unforeseen: list[str]
-) -> Predictor | None:
-    from playhead.fit.fake.predictor import predictor  # noqa: PLC0415  (imports torch)
-
-    try:
-        return predictor(source, training, device)
-    except PlayheadError:
-        raise
-    except Exception as error:  # noqa: BLE001  (any code of people may fail in any way)
-        # If it cannot be opened at all, the prober says so in its own words.
-        text = " ".join(str(error).split())
-        unforeseen.append(f"nothing is predicted: {type(error).__name__}: {text}")
-        return None
+            yield Opened(
+                prober=prober,
+                buckets=prober.buckets,
+                model=prober.model,
+                memory=facts["memory"],
+                facts=facts,
+                is_real=True,
+                notes=notes,
+            )
 
 
 def _fake(
-    source: ModelSource,
+    predictor: PredictorApart,
     bounds: Sequence[Bound],
     training: Training,
     *,
     memory: int,
     fraction: float,
 ) -> Opened:
-    import torch  # noqa: PLC0415  (takes seconds)
+    from playhead.fit.fake.prober import FakeProber  # noqa: PLC0415  (--help needs none of it)
 
-    from playhead.fit.fake.predictor import predictor  # noqa: PLC0415  (same)
-    from playhead.fit.fake.prober import FakeProber  # noqa: PLC0415  (same)
-
-    foretells = predictor(source, training, FAKE)
-    model = foretells.model
-    buckets = buckets_of(bounds, model.rule)
-    prober = FakeProber(foretells, buckets, memory, fraction)
+    understood = predictor.open()
+    buckets = buckets_of(bounds, understood.rule)
+    prober = FakeProber(predictor, buckets, memory, fraction)
     return Opened(
         prober=prober,
         buckets=buckets,
-        model=model.name,
+        model=understood.model,
         memory=memory,
         facts={
             "device": FAKE,
             "memory": memory,
             "dtype": training.dtype,
-            "torch": torch.__version__,
+            "torch": understood.torch,
         },
         is_real=False,
-        notes=lambda: (*model.notes, *prober.notes),
+        notes=lambda: (*understood.notes, *prober.notes),
     )

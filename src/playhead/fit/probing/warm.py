@@ -6,35 +6,22 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from playhead.errors import FitError
+from playhead.fit.probing.apart import started_apart
 from playhead.fit.probing.host_kills import host_kills
 from playhead.fit.probing.messages import Ended, Lines, Opening, Ready, Started, Task
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
 __all__ = ["ServerDiedError", "WarmServer"]
 
-_CODE: Final = (
-    # Modules are found where they are found here, and nothing in the folder at hand hides one.
-    "import sys; sys.path[:] = sys.argv[4:]; from playhead.fit.probing.server import main; main()"
-)
-_INSIDE: Final = "PLAYHEAD_PROBING"
-_ENVIRONMENT: Final = {
-    _INSIDE: "1",
-    # Asking whether there is a card must not start CUDA, which would spoil the forks.
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-    # Threads of libraries that fork badly are not worth their speed: the model runs elsewhere.
-    "OPENBLAS_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
+_MODULE: Final = "playhead.fit.probing.server"
 # What the server has to do after the last step of a probe: reap, log, answer.
 _SLACK_SECONDS: Final = 60.0
 _LEAVE_SECONDS: Final = 5.0
@@ -71,35 +58,12 @@ class WarmServer:
     """
 
     def __init__(self, opening: Opening, log: Path) -> None:
-        if _INSIDE in os.environ:
-            # Each would open the model and with it start the next, without end.
-            raise FitError(
-                "a search begins whenever the model is imported",
-                fix='Put what begins it under `if __name__ == "__main__":`',
-            )
         self._seconds = opening.seconds
         self._probe: int | None = None
         here, there = socket.socketpair()
         self._lines = Lines(here)
-        with there, log.open("ab") as output:
-            self._process = subprocess.Popen(  # noqa: S603  (our own module, in our own interpreter)
-                [
-                    sys.executable,
-                    "-c",
-                    _CODE,
-                    str(there.fileno()),
-                    str(os.getpid()),
-                    str(log.absolute()),
-                    *(str(Path(path).absolute()) for path in sys.path),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=[there.fileno()],
-                env={**os.environ, **_ENVIRONMENT},
-                # Ctrl-C is for those who search: they end it.
-                start_new_session=True,
-            )
+        with there:
+            self._process = started_apart(_MODULE, there, log)
         with self._watched("as it started"):
             self._lines.send(opening)
 

@@ -1,0 +1,190 @@
+"""Predictions of a process apart: code of others runs there, and may hang, crash or print."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from playhead.errors import FitError
+from playhead.fit.fake.messages import Foretold, Question, Subject, Understood
+from playhead.fit.probing.apart import started_apart
+from playhead.fit.probing.messages import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from playhead.fit.bucket import Bucket
+    from playhead.fit.model import ModelSource
+    from playhead.fit.training import Training
+
+__all__ = ["PredictorApart"]
+
+_MODULE: Final = "playhead.fit.fake.serving"
+_LEAVE_SECONDS: Final = 5.0
+
+
+class _GoneError(Exception):
+    """The process that predicts has ended, or says nothing any more."""
+
+
+class PredictorApart:
+    """Foretell the most that tensors hold in a step, in a process of its own.
+
+    The process starts when something is asked for the first time. Use it in a `with` block, which
+    ends it, however it is left.
+
+    Parameters
+    ----------
+    source
+        The model.
+    training
+        How it is trained.
+    device
+        As `playhead.fit.fake.predictor.predictor` takes it.
+    seconds
+        How long opening the model and then each prediction may take.
+    log
+        Where everything goes that the model writes; it is appended to.
+
+    Attributes
+    ----------
+    blocked
+        Why nothing is predicted any more, in one line; None as long as something is.
+    notes
+        What people should know of the predictions so far, a line each.
+    """
+
+    def __init__(
+        self, source: ModelSource, training: Training, device: str, *, seconds: float, log: Path
+    ) -> None:
+        self.blocked: str | None = None
+        self.notes: tuple[str, ...] = ()
+        self._subject = Subject(source=source, training=training, device=device)
+        self._seconds, self._log = seconds, log
+        self._lines: Lines | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> PredictorApart:  # noqa: PYI034  (Self is of Python 3.11)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, and all that it has started."""
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+        process, self._process = self._process, None
+        if process is None:
+            return
+        # What the model's code has started is of its group.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def open(self) -> Understood:
+        """Open the model.
+
+        Raises
+        ------
+        PlayheadError
+            If there is no such model, or its process ends or says nothing for too long.
+        """
+        try:
+            return self._opened()
+        except _GoneError as error:
+            raise FitError(
+                str(error),
+                where=str(self._log),
+                fix="Read there what it wrote, and correct the model",
+            ) from error
+
+    def predict(self, bucket: Bucket, batch_size: int) -> int | None:
+        """Return the most that tensors hold in a step (bytes).
+
+        Parameters
+        ----------
+        bucket
+            How long the samples are.
+        batch_size
+            Samples of each micro-batch.
+
+        Returns
+        -------
+        int or None
+            None where nothing says it; `blocked` says why.
+
+        Raises
+        ------
+        PlayheadError
+            If the model cannot be trained at all.
+        """
+        if self.blocked is not None:
+            return None
+        try:
+            if self._lines is None:
+                self._opened()
+            foretold = self._asked(Question(bucket=bucket, batch_size=batch_size))
+        except (_GoneError, FitError) as error:
+            # Probes tell what predictions cannot.
+            self.blocked = str(error)
+            return None
+        if foretold.refusal is not None:
+            raise foretold.refusal.error()
+        self.blocked, self.notes = foretold.blocked, foretold.notes
+        return foretold.peak
+
+    def _opened(self) -> Understood:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        here, there = socket.socketpair()
+        self._lines = lines = Lines(here)
+        with there:
+            self._process = started_apart(_MODULE, there, self._log)
+        with self._watched("as it opened the model"):
+            lines.send(self._subject)
+            understood = lines.receive(Understood, self._seconds)
+        if understood.refusal is not None:
+            self.close()
+            raise understood.refusal.error()
+        self.notes = understood.predicting
+        return understood
+
+    def _asked(self, question: Question) -> Foretold:
+        assert self._lines is not None
+        with self._watched("as it predicted"):
+            self._lines.send(question)
+            return self._lines.receive(Foretold, self._seconds)
+
+    @contextmanager
+    def _watched(self, when: str) -> Generator[None]:
+        """Wait for the process, and end it if anything goes wrong, Ctrl-C included."""
+        try:
+            yield
+        except (EOFError, OSError, msgspec.MsgspecError) as error:
+            raise _GoneError(f"the process that predicts {self._fate(error)} {when}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _fate(self, error: Exception) -> str:
+        """Say what became of the process, and end it."""
+        assert self._process is not None
+        code = None
+        if not isinstance(error, TimeoutError):
+            # One that is as good as gone ends by itself, with what it has to tell.
+            with suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(_LEAVE_SECONDS)
+        self.close()
+        if code is None:
+            return f"said nothing for {self._seconds:g} s"
+        if code < 0:
+            return f"was killed ({signal.Signals(-code).name})"
+        return f"ended with exit code {code}"

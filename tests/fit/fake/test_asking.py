@@ -1,0 +1,132 @@
+"""Predictions are those of the same process, and whatever code of people does there stays there."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from playhead.errors import ConfigError, FitError
+from playhead.fit.bucket import LengthRule, buckets_of
+from playhead.fit.fake.asking import PredictorApart
+from playhead.fit.fake.predictor import predictor
+from playhead.fit.model import ModelSource
+from playhead.fit.probing.orphans import children
+from playhead.fit.training import Training
+
+CODE = """
+import os, signal, sys, time
+import torch
+from torch import nn
+
+print("from the import", flush=True)
+
+
+class Plain(nn.Module):
+    sample_rate = None
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        os.system("echo from a program")
+
+    def make_batch(self, batch_size, input_length, output_length):
+        return torch.randn(batch_size, input_length, 8)
+
+    def training_step(self, batch):
+        print("from a step")
+        return self.layer(batch).sum()
+
+
+class Hangs(Plain):
+    def training_step(self, batch):
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True:
+            time.sleep(60)
+
+
+class Leaves(Plain):
+    def training_step(self, batch):
+        sys.exit(0)
+
+
+def ends():
+    os._exit(0)
+
+
+def leaves():
+    sys.exit(0)
+
+
+def is_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    (tmp_path / "foretold.py").write_text(CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+    opened: list[PredictorApart] = []
+
+    def make(name: str, seconds: float = 60) -> PredictorApart:
+        source = ModelSource(kind="code", name=f"foretold:{name}")
+        log = tmp_path / "log"
+        made = PredictorApart(source, Training(), "fake", seconds=seconds, log=log)
+        opened.append(made)
+        return made
+
+    yield make
+    for made in opened:
+        made.close()
+
+
+(BUCKET,) = buckets_of([5], LengthRule())
+
+
+def test_a_peak_is_that_of_a_predictor_here_and_nothing_is_printed(asked, tmp_path, capfd):
+    with asked("Plain") as apart:
+        assert apart.open().model == "foretold:Plain"
+        assert apart.notes[0].startswith("an estimate")
+        peak = apart.predict(BUCKET, 7)
+    assert capfd.readouterr() == ("", "")
+    said = (tmp_path / "log").read_text()
+    assert all(f"from {who}" in said for who in ("the import", "a program", "a step"))
+    source = ModelSource(kind="code", name="foretold:Plain")
+    assert peak == predictor(source, Training(), "fake").predict(BUCKET, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ends", "ended with exit code 0 as it opened the model"),
+        ("leaves", "opening foretold:leaves failed: SystemExit: 0"),
+        ("is_killed", r"was killed \(SIGKILL\) as it opened the model"),
+    ],
+)
+def test_a_model_that_ends_its_process_is_an_error(asked, name, said):
+    with pytest.raises(FitError, match=f"(?i){said}"):
+        asked(name).open()
+
+
+def test_a_model_that_does_not_exist_is_refused(asked):
+    with pytest.raises(ConfigError, match="foretold has no nothing"):
+        asked("nothing").open()
+
+
+def test_a_step_that_ends_or_hangs_is_the_end_of_predictions_alone(asked, monkeypatch):
+    leaves = asked("Leaves")
+    assert leaves.predict(BUCKET, 1) is None
+    assert leaves.blocked == "SystemExit: 0"
+    leaves.close()
+    before = children(os.getpid())
+    hangs = asked("Hangs", seconds=20)
+    hangs.open()
+    [child] = children(os.getpid()) - before
+    monkeypatch.setattr(hangs, "_seconds", 0.5)
+    assert hangs.predict(BUCKET, 1) is None
+    assert hangs.blocked == "the process that predicts said nothing for 0.5 s as it predicted"
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, signal.SIGCONT)
+    assert hangs.predict(BUCKET, 1) is None
