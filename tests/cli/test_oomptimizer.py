@@ -117,6 +117,30 @@ def test_o_is_a_file_or_the_name_of_an_optimizer(given, named, profile, optimize
     assert len(outputs.notes) == notes
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("-o", "bins.yaml"), "This file would be written, and is read"),
+        (("-o", "there/../bins.yaml"), "This file would be written, and is read"),
+        (("-o", "p.yaml", "--journal", "p.yaml"), "This file would be written, and is"),
+        (("--journal", "tries.log"), "This file would be written, and is"),
+        (("--journal", "bins.yaml"), "This file would be written, and is read"),
+        (("--journal", "there"), "'there' is a folder (--journal)"),
+        (("--journal", ""), "'' is a folder (--journal)"),
+        (("-o", "there.yaml"), "'there.yaml' is a folder (--output)"),
+    ],
+)
+def test_nothing_that_is_read_or_written_is_written_over(tmp_path, flags, said):
+    (tmp_path / "bins.yaml").write_text("bucket_duration_bins: [5, 10]\n")
+    for name in ("there", "there.yaml"):
+        (tmp_path / name).mkdir()
+    ran = run_command("fit", *MODEL, *FAKE, "-b", "bins.yaml", *flags, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert not list(tmp_path.rglob("*.j*"))
+
+
 def test_a_pair_names_a_hugging_face_model():
     nothing = dict.fromkeys(("pretrained_name", "module_name", "config_path", "model"))
     source = source_of(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +63,7 @@ def test_a_file_may_be_nothing_but_a_list(tmp_path):
         ("[[5, 40], [5, 30]]", "the bucket [5, 30] comes after [5, 40]"),
         ("[-5, 10]", "the bucket -5 is no number above 0"),
         ("[0, 10]", "the bucket 0 is no number above 0"),
+        (f"[5, 1{'0' * 400}]", "is no number above 0"),
         ("[5, 1e999]", "the bucket inf is no number above 0"),
         ("[True, 5]", "the bucket True is no number above 0"),
         ("['5', 10]", "the bucket '5' is no number above 0"),
@@ -84,6 +87,9 @@ def test_a_slip_is_one_line(text, said):
         ("num_buckets: 3\n", "has no `bucket_duration_bins`"),
         ("bucket_duration_bins: [.nan]\n", "the bucket nan is no number above 0"),
         ("bucket_duration_bins: [5, 10]\nmax_tps: [3.0]\n", "`max_tps` has 1 numbers for 2"),
+        ("bucket_duration_bins: [5, 10]\nmax_tps: [3.0, .nan]\n", "not all numbers above 0"),
+        ("bucket_duration_bins: [5, 10]\nmax_duration: long\n", "`max_duration` is 'long'"),
+        ("bucket_duration_bins: [5, 10]\nmeasure_total_length: 3\n", "neither true nor false"),
         ("bucket_duration_bins: [5,\n", "not valid YAML"),
     ],
 )
@@ -102,3 +108,14 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path):
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(ConfigError, match="cannot be read"):
         read_buckets(str(tmp_path / "folder.yaml"))
+
+
+def test_a_few_aliases_that_stand_for_a_billion_numbers_are_never_written_out(tmp_path):
+    nested = [
+        f"{name}: &{name} [{', '.join([f'*{last}'] * 10)}]" for last, name in pairwise("abcdefghi")
+    ]
+    lines = ["a: &a [1, 1]", *nested, "bucket_duration_bins: *i", ""]
+    (tmp_path / "bins.yaml").write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match="has 10 numbers") as raised:
+        read_buckets(str(tmp_path / "bins.yaml"))
+    assert len(str(raised.value)) < 1000

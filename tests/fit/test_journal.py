@@ -108,3 +108,20 @@ def test_two_searches_do_not_write_one_journal(path):
     ):
         Journal(path, _IDENTITY, resume=True)
     Journal(path, _IDENTITY, resume=True).close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"kind": "probe", "bucket": 2, "batch_size": 1, "budget": 9, "status": "ok"},
+        {"kind": "probe", "bucket": -1, "batch_size": 1, "budget": 9, "status": "ok"},
+        {"kind": "mix", "sizes": [1], "steps": 9, "budget": 9, "status": "ok"},
+        {"kind": "mix", "sizes": [1, 1], "failed": 2, "steps": 9, "budget": 9, "status": "oom"},
+        {"kind": "prediction", "bucket": 2, "batch_size": 1, "predicted": 3},
+    ],
+)
+def test_a_record_of_a_bucket_that_there_is_not_is_no_record(path, line):
+    with path.open("a") as file:
+        file.write(json.dumps(line) + "\n" + path.read_text().splitlines(keepends=True)[1])
+    with pytest.raises(ConfigError, match="not the journal of a search"):
+        Journal(path, _IDENTITY, resume=True)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.fit.bucket import Bucket
 from playhead.fit.problem import Finished, Probe, Problem
 from playhead.fit.record import MixRecord, ProbeRecord
 from playhead.fit.search_plan import next_action
@@ -102,3 +103,26 @@ def test_a_device_that_measures_nothing_still_gives_sizes(verify_steps):
     for bucket, size in enumerate(action.sizes):
         assert 0.9 * model.largest_alone(bucket) - 1 <= size <= model.largest_alone(bucket)
     assert any("not measured" in note for note in action.notes)
+
+
+@pytest.mark.parametrize(("crashes_at", "found"), [(5, 4), (2, 1), (1, 0)])
+def test_a_model_that_crashes_with_large_batches_is_found_out_with_the_smallest(crashes_at, found):
+    bucket = Bucket(bound=1.0, input_length=100, output_length=12)
+    problem = Problem(buckets=(bucket,), budget=1 << 30)
+    records = []
+    while not isinstance(action := next_action(problem, records, lambda *_: None), Finished):
+        fits = action.batch_size < crashes_at
+        peak = (1 + action.batch_size) << 20
+        records.append(
+            ProbeRecord(
+                bucket=0,
+                batch_size=action.batch_size,
+                budget=problem.budget,
+                status="ok" if fits else "lost",
+                allocated=peak if fits else None,
+                reserved=peak if fits else None,
+            )
+        )
+    assert action.sizes == (found,)
+    assert len(records) <= 30
+    assert found or len(records) == 6

@@ -13,7 +13,7 @@ from playhead.paths import exists
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["either", "refuse_idle", "refuse_nan", "refuse_to_replace", "tokenizer_of"]
+__all__ = ["either", "is_same", "refuse_idle", "refuse_nan", "refuse_to_replace", "tokenizer_of"]
 
 
 def refuse_idle(where: str, fix: str, **options: Any) -> None:
@@ -88,7 +88,7 @@ def refuse_to_replace(
     if output is not None:
         _refuse("--output", output, [*inputs, *rewritten, *rewritten.values()])
     for source, target in rewritten.items():
-        _refuse("--output-config", target, [] if _is_same(source, target) else inputs)
+        _refuse("--output-config", target, [] if is_same(source, target) else inputs)
 
 
 def _refuse(option: str, path: str, others: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ def _refuse(option: str, path: str, others: Sequence[str]) -> None:
             where=path,
             fix="Give a name that ends in .yaml",
         )
-    if any(_is_same(path, other) for other in others):
+    if any(is_same(path, other) for other in others):
         raise ConfigError(
             f"the file that {option} would write is one that is read, or written too",
             where=path,
@@ -106,7 +106,8 @@ def _refuse(option: str, path: str, others: Sequence[str]) -> None:
         )
 
 
-def _is_same(path: str, other: str) -> bool:
+def is_same(path: str, other: str) -> bool:
+    """Say whether two paths are one file, which need not exist yet."""
     if exists(path) and exists(other):
         return Path(path).samefile(other)
     return os.path.abspath(path) == os.path.abspath(other)  # noqa: PTH100 - paths are strings

@@ -76,6 +76,7 @@ def oomptimizer(
     model fails; 2: wrong input, nothing was tried.
     """
     from playhead.cli.oomptimizer_request import (  # noqa: PLC0415  (--help needs none of it)
+        check_places,
         check_range,
         dtype_of,
         identity_of,
@@ -119,6 +120,7 @@ def oomptimizer(
     for note in outputs.notes:
         say(f"note: {note}")
     places = places_of(outputs.profile, journal, identity_of(source, training, asked, {}))
+    check_places(outputs.profile, places, [buckets, source.config])
     from playhead.fit.device import opened_device  # noqa: PLC0415
     from playhead.fit.problem import Problem  # noqa: PLC0415
 

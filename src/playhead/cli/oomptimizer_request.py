@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playhead.cli.bins_checks import is_same
 from playhead.errors import ConfigError, SourceNotFoundError
 from playhead.fit.amounts import read_amount
 from playhead.fit.model import ModelSource
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Outputs",
     "Places",
+    "check_places",
     "check_range",
     "dtype_of",
     "identity_of",
@@ -223,9 +225,18 @@ def places_of(profile: Path | None, journal: str | None, identity: Mapping[str, 
         Where the journal was asked to be.
     identity
         What the search is about: the same search has the same place in the cache.
+
+    Raises
+    ------
+    ConfigError
+        If the journal is to be a folder.
     """
     if journal is not None:
         path = Path(journal)
+        if not path.name or path.is_dir():
+            raise ConfigError(
+                f"{journal!r} is a folder", where="--journal", fix="Give the name of a file"
+            )
     elif profile is not None:
         path = profile.with_suffix(".journal.jsonl")
     else:
@@ -233,6 +244,36 @@ def places_of(profile: Path | None, journal: str | None, identity: Mapping[str, 
         name = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         path = cache_folder("fit") / f"{name}.journal.jsonl"
     return Places(journal=path, log=path.with_suffix(".log"))
+
+
+def check_places(profile: Path | None, places: Places, read: Sequence[str | None]) -> None:
+    """Refuse to write over what is read, or two things into one file.
+
+    Parameters
+    ----------
+    profile
+        Where the profile goes.
+    places
+        Where the search writes while it runs.
+    read
+        What is read; not all need be files, and None is nothing.
+
+    Raises
+    ------
+    ConfigError
+        If a search would end with a loss, or could not write its profile.
+    """
+    if profile is not None and profile.is_dir():
+        raise ConfigError(f"{str(profile)!r} is a folder", where="--output", fix="Name a file")
+    written = [str(path) for path in (profile, places.journal, places.log) if path is not None]
+    for number, path in enumerate(written):
+        others = [*written[:number], *(name for name in read if name is not None)]
+        if any(is_same(path, other) for other in others):
+            raise ConfigError(
+                "this file would be written, and is read or written for something else too",
+                where=path,
+                fix="Give another name for --output or --journal, which has its log beside it",
+            )
 
 
 def dtype_of(name: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import isfinite
 from pathlib import Path
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, cast
 
 from playhead.blend.yaml_loader import parse_yaml
@@ -25,6 +26,7 @@ _KEY = "bucket_duration_bins"
 # No config has a longer list: what is given is something else.
 _MOST_TEXT = 1_000_000
 _MOST_SHOWN = 60
+_brief = Repr()
 BESIDE = (
     "use_multimodal_sampling",
     "measure_total_length",
@@ -36,6 +38,8 @@ BESIDE = (
     "max_tpt",
 )
 """Options that bins were made with, and that a config has to have beside them."""
+_SWITCHES = {"use_multimodal_sampling", "measure_total_length", "bucketing_2d_strict_mode"}
+_EACH = {"max_tps", "max_tpt"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +116,7 @@ def _of_file(path: str) -> GivenBuckets:
     bounds = _checked(options[_KEY], f"{path}: {_KEY}")
     beside = {name: options[name] for name in BESIDE if options.get(name) is not None}
     for name, value in beside.items():
+        _check_beside(name, value, path)
         if isinstance(value, list) and len(cast("list[Any]", value)) != len(bounds):
             raise ConfigError(
                 f"`{name}` has {len(cast('list[Any]', value))} numbers for {len(bounds)} buckets",
@@ -119,6 +124,20 @@ def _of_file(path: str) -> GivenBuckets:
                 fix="Give one for each bucket, or a single number",
             )
     return GivenBuckets(bounds=bounds, beside=beside)
+
+
+def _check_beside(name: str, value: Any, path: str) -> None:
+    """Refuse what a config would not take, before a search whose profile repeats it."""
+    if name in _SWITCHES:
+        is_right, what = isinstance(value, bool), "neither true nor false"
+    elif isinstance(value, list) and name in _EACH:
+        is_right, what = all(map(_is_amount, cast("list[Any]", value))), "not all numbers above 0"
+    else:
+        is_right, what = _is_amount(value), "no number above 0"
+    if not is_right:
+        raise ConfigError(
+            f"`{name}` is {_short(value)}: {what}", where=f"{path}: {name}", fix="Correct the file"
+        )
 
 
 def _checked(items: Any, where: str) -> tuple[Bound, ...]:
@@ -155,12 +174,16 @@ def _pair(item: list[Any], where: str) -> tuple[float, float]:
 
 
 def _number(item: Any, where: str) -> float:
-    is_number = isinstance(item, (int, float)) and not isinstance(item, bool)
-    if not is_number or not isfinite(item) or item <= 0:
+    if not _is_amount(item):
         raise ConfigError(
             f"the bucket {_short(item)} is no number above 0", where=where, fix=_EXAMPLE
         )
     return item
+
+
+def _is_amount(item: Any) -> bool:
+    is_number = isinstance(item, (int, float)) and not isinstance(item, bool)
+    return is_number and 0 < item <= sys.float_info.max
 
 
 def _is_below(before: Bound, after: Bound) -> bool:
@@ -174,5 +197,6 @@ def _shown(bound: Bound) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    # What a few aliases of YAML stand for may be too large to be written out.
+    text = repr(value) if isinstance(value, (str, int, float)) else _brief.repr(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

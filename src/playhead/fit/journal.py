@@ -87,6 +87,7 @@ class Journal:
                 fix="Wait for it, or give another path",
             )
         self._held = held
+        self._buckets = len(wanted["buckets"]) if "buckets" in wanted else None
         try:
             self._open(wanted, resume=resume)
         except BaseException:
@@ -157,9 +158,26 @@ class Journal:
         if kind == "search":
             self._check(value, identity, resume=resume)
         elif kind == "prediction":
+            self._check_bucket(int(value["bucket"]))
             self.predictions[int(value["bucket"]), int(value["batch_size"])] = value["predicted"]
         else:
-            self.records.append(msgspec.convert(value, _KINDS[kind]))
+            record = msgspec.convert(value, _KINDS[kind])
+            self._check_record(record)
+            self.records.append(record)
+
+    def _check_record(self, record: ProbeRecord | MixRecord) -> None:
+        """Refuse what is about buckets that there are not."""
+        if isinstance(record, ProbeRecord):
+            self._check_bucket(record.bucket)
+            return
+        self._check_bucket(record.failed or 0)
+        for each in (record.sizes, record.allocated):
+            if each is not None and self._buckets not in (None, len(each)):
+                raise ValueError(each)
+
+    def _check_bucket(self, number: int) -> None:
+        if number < 0 or (self._buckets is not None and number >= self._buckets):
+            raise ValueError(number)
 
     def _check(self, header: dict[str, Any], identity: dict[str, Any], *, resume: bool) -> None:
         if header["format"] != _FORMAT:

@@ -116,12 +116,19 @@ def run_search(problem: Problem, prober: Prober, journal: Journal, tell: Tell) -
         journal.append(record)
         tell.end(record)
     if not any(action.sizes):
-        reasons = [record.reason for record in journal.records if record.reason]
-        raise FitError(
-            "no bucket takes even the smallest batch" + "".join(f": {r}" for r in reasons[-1:]),
-            fix="Use a smaller model, shorter buckets, a lower precision or more memory",
-        )
+        raise _nothing(journal.records)
     return found_in(problem, action, journal.records, journal.predictions)
+
+
+def _nothing(records: Sequence[ProbeRecord | MixRecord]) -> FitError:
+    """What to say where no bucket takes a batch."""
+    last = next((f": {record.reason}" for record in reversed(records) if record.reason), "")
+    if all(record.status == "lost" for record in records):
+        return FitError(f"no try gave an answer{last}", fix="Correct the model")
+    return FitError(
+        f"no bucket takes even the smallest batch{last}",
+        fix="Use a smaller model, shorter buckets, a lower precision or more memory",
+    )
 
 
 def found_in(

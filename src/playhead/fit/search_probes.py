@@ -52,6 +52,9 @@ def explore(state: State) -> Probe | None:
         if state.model is None:
             is_first = channel.fails is None
             size = state.problem.start_batch_size if is_first else int(_FEWER * fails)
+            if not is_first and not state.evidence.answers:
+                # The smallest says whether it is the size or the model of which nothing is heard.
+                size = step
         else:
             size = state.first(bucket)
             top = max(state.model.measured.get(bucket, ()), default=0)
