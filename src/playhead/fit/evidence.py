@@ -3,7 +3,9 @@
 A size that fitted fits with any larger budget, and with any budget not below what the allocator
 held; one that did not fit does not with any smaller budget, nor does one whose tensors alone were
 above it. A mix says of the bucket in whose step memory ran out that its size is too large, and of
-all buckets, once it is clean, that their sizes fit together.
+all buckets, once it is clean, that their sizes fit together. What the allocator needs
+grows over the steps of a mix, so a clean one of fewer steps than were asked for is no answer. It
+says where to go on from as long as no mix is known to have failed later than that, else nothing.
 
 Two kinds of answers are not taken at their word. No answer (a crash, a hang) says nothing of
 memory: after three of them a size is avoided as if it were too large, which is noted. Running out
@@ -47,6 +49,8 @@ _MARGIN = 0.004
 
 # The allocator seldom needs more than this over what tensors hold, alone and in a mix.
 _MOST_WASTE, _MOST_WASTE_MIXED = 0.06, 0.12
+# As long as nothing has failed, sizes are far from the answer: so many rounds over the buckets do.
+_ROUNDS = 2
 # Peaks are known well enough to say so where a size was measured that differs by less.
 _NEAR = 0.15
 
@@ -100,9 +104,13 @@ class Evidence:
     alone: list[Channel]
     """Bounds of each bucket in a process of its own."""
     mixed: list[Channel]
-    """Bounds of each bucket in mixes."""
+    """Bounds of each bucket in mixes of as many steps as were asked for."""
+    climbing: list[Channel]
+    """Bounds of each bucket in mixes that are long enough to go on from."""
+    climb_steps: int
+    """Steps of such a mix."""
     clean: set[tuple[int, ...]] = field(default_factory=set)
-    """Sizes of mixes that were clean with this budget."""
+    """Sizes of mixes of as many steps as were asked for that were clean with this budget."""
     answers: int = 0
     """Runs that gave an answer."""
     lost: int = 0
@@ -164,22 +172,40 @@ def gather(
         What is known of peaks; None as long as nothing is.
     """
     count = len(problem.buckets)
-    found = Evidence([Channel() for _ in range(count)], [Channel() for _ in range(count)])
+    mixes = [record for record in records if not isinstance(record, ProbeRecord)]
+    alone, mixed, climbing = ([Channel() for _ in range(count)] for _ in range(3))
+    latest = max((mix.done for mix in mixes if mix.status == "oom"), default=0)
+    found = Evidence(alone, mixed, climbing, _climb_steps(problem, mixes, latest))
     found.lost = sum(record.status == "lost" for record in records)
     found.answers = len(records) - found.lost
     _take_probes(problem, [r for r in records if isinstance(r, ProbeRecord)], model, found)
-    _take_mixes(problem, [r for r in records if not isinstance(r, ProbeRecord)], model, found)
-    for alone, mixed in zip(found.alone, found.mixed, strict=True):
-        # What does not fit alone does not fit in a mix; what did there once, only failed once.
-        if alone.fails is not None and (alone.failures != 1 or mixed.fits < alone.fails):
-            mixed.fail(alone.fails, alone.failures)
-        mixed.waste_least = max(mixed.waste_least, min(alone.waste_least, mixed.waste_most))
+    found.clean = _take_mixes(problem, mixes, model, mixed, problem.verify_steps)
+    _take_mixes(problem, mixes, model, climbing, min(problem.verify_steps, latest + 1))
+    _take_lost_mixes(problem, mixes, found)
+    for channels in (mixed, climbing):
+        for own, channel in zip(alone, channels, strict=True):
+            # What does not fit alone does not fit in a mix; what did there once, only failed once.
+            if own.fails is not None and (own.failures != 1 or channel.fits < own.fails):
+                channel.fail(own.fails, own.failures)
+            channel.waste_least = max(channel.waste_least, min(own.waste_least, channel.waste_most))
     found.clean = {
         sizes
         for sizes in found.clean
-        if all(size <= channel.fits for size, channel in zip(sizes, found.mixed, strict=True))
+        if all(size <= channel.fits for size, channel in zip(sizes, mixed, strict=True))
     }
     return found
+
+
+def _climb_steps(problem: Problem, mixes: Sequence[MixRecord], latest: int) -> int:
+    """Steps of a mix that only climbs, where the step of the latest failure is known."""
+    count = len(problem.buckets)
+    every = problem.verify_steps
+    if not any(mix.status == "oom" for mix in mixes):
+        return min(every, _ROUNDS * count)
+    if not any(mix.status == "ok" and mix.steps >= every for mix in mixes):
+        # Shorter ones would be too short to say how late failures come.
+        return every
+    return min(every, (1 + -(-(latest + 1) // count)) * count)
 
 
 def _take_probes(
@@ -206,30 +232,31 @@ def _take_fitting(problem: Problem, probe: ProbeRecord, channel: Channel) -> Non
 
 
 def _take_mixes(
-    problem: Problem, mixes: Sequence[MixRecord], model: MemoryModel | None, found: Evidence
-) -> None:
+    problem: Problem,
+    mixes: Sequence[MixRecord],
+    model: MemoryModel | None,
+    channels: Sequence[Channel],
+    steps: int,
+) -> set[tuple[int, ...]]:
+    """Take in mixes, clean ones if they have so many steps; return the sizes of those."""
+    clean: set[tuple[int, ...]] = set()
     for mix in mixes:
-        if mix.status == "ok" and mix.steps >= problem.verify_steps:
-            _take_clean(problem, mix, found)
-    lost = Counter((mix.sizes, mix.failed) for mix in mixes if mix.status == "lost")
-    for (sizes, failed), times in lost.items():
-        for bucket, size in enumerate(sizes):
-            # Where nobody knows in whose step it was, it was one that no clean mix had.
-            if failed == bucket or (failed is None and size > found.mixed[bucket].fits):
-                _take_lost(problem, found, bucket, size, times)
+        if mix.status == "ok" and mix.steps >= steps:
+            _take_clean(problem, mix, channels)
+            if mix.budget <= problem.budget:
+                clean.add(mix.sizes)
     ran_out = Counter(
         (mix.failed, mix.sizes[mix.failed], mix.budget)
         for mix in mixes
         if mix.status == "oom" and mix.failed is not None
     )
-    _take_failures(problem, found.mixed, ran_out, model, _MOST_WASTE_MIXED)
+    _take_failures(problem, channels, ran_out, model, _MOST_WASTE_MIXED)
+    return clean
 
 
-def _take_clean(problem: Problem, mix: MixRecord, found: Evidence) -> None:
-    if mix.budget <= problem.budget:
-        found.clean.add(mix.sizes)
+def _take_clean(problem: Problem, mix: MixRecord, channels: Sequence[Channel]) -> None:
     for bucket, size in enumerate(mix.sizes):
-        channel = found.mixed[bucket]
+        channel = channels[bucket]
         if mix.budget <= problem.budget:
             channel.fit(size)
         if size and mix.allocated and mix.allocated[bucket]:
@@ -237,11 +264,21 @@ def _take_clean(problem: Problem, mix: MixRecord, found: Evidence) -> None:
             channel.waste_most = min(channel.waste_most, waste)
 
 
+def _take_lost_mixes(problem: Problem, mixes: Sequence[MixRecord], found: Evidence) -> None:
+    lost = Counter((mix.sizes, mix.failed) for mix in mixes if mix.status == "lost")
+    for (sizes, failed), times in lost.items():
+        for bucket, size in enumerate(sizes):
+            # Where nobody knows in whose step it was, it was one that no clean mix had.
+            if failed == bucket or (failed is None and size > found.climbing[bucket].fits):
+                _take_lost(problem, found, bucket, size, times)
+
+
 def _take_lost(problem: Problem, found: Evidence, bucket: int, size: int, times: int) -> None:
     if times < LOST_LIMIT:
         return
     found.alone[bucket].fail(size)
     found.mixed[bucket].fail(size)
+    found.climbing[bucket].fail(size)
     found.notes.append(
         f"bucket {problem.buckets[bucket].bound}: {size} and more are avoided, after {times} tries"
         " that gave no answer"
