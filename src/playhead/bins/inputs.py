@@ -94,7 +94,8 @@ def _of_literal(text: str) -> Any:
         raise ConfigError(
             "this is no list of paths",
             where=text,
-            fix="Give [[path], …] or [[path, weight], …], with numbers above 0 for the weights",
+            fix="Give [[path], …] or [[path, weight], …], with numbers of at least 0 for the"
+            " weights; paths that hold braces or commas, in quotes",
         )
     kinds: list[_Kind] = [_kind_of(path) for path in paths if path is not None]
     return _of_kind(kinds, listed)
