@@ -183,6 +183,9 @@ def _tried(loader: Loader, step: Callable[[Any], object], trial: Trial) -> str |
             batch = _read(loader, trial.candidates)
             if batch is not None:
                 step(batch)
+                # A GPU tells late of what went wrong; it is to be said of this batch.
+                if torch.cuda.is_initialized():
+                    torch.cuda.synchronize()
     except Exception as raised:  # noqa: BLE001 - judged, told to all ranks, and raised again
         if judge(raised) == "fault":
             outcome, error = _FAILED, raised

@@ -281,7 +281,7 @@ def test_fake_tensors_of_cuda_that_fail_make_place_for_an_estimate():
     assert made.predict(BUCKET, 4) == due
     assert made.method == "estimate"
     assert made.blocked is None
-    assert made.notes[0].startswith("fake tensors of CUDA failed, so this is an estimate")
+    assert made.notes[0].startswith("there are no fake tensors of CUDA, so this is an estimate")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ def card(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.version, "cuda", "12.8")
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.delenv(name, raising=False)
     calls.neighbours.return_value = tuple(
         Neighbour(pid=pid, name="python", held=GIB) for pid in (OTHER, os.getpid(), os.getppid())
     )
@@ -65,6 +67,13 @@ def test_the_card_is_described_and_others_but_not_oneself_before_it_is_used(card
     card.neighbours.assert_called_once_with("GPU-abc")
     called = names(card)
     assert called.index("neighbours") < called.index("init") < called.index("mem_get_info")
+
+
+def test_settings_of_the_allocator_are_among_what_peaks_depend_on(card, monkeypatch):
+    assert "allocator" not in CudaMemory("cuda:1").device().versions
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    versions = CudaMemory("cuda:1").device().versions
+    assert versions["allocator"] == "expandable_segments:True"
 
 
 def test_the_allocator_is_capped_at_the_budget(card):

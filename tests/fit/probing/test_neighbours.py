@@ -6,7 +6,7 @@ import pytest
 
 from playhead.fit.probing import neighbours as module
 from playhead.fit.probing.messages import Neighbour
-from playhead.fit.probing.neighbours import driver_version, neighbours
+from playhead.fit.probing.neighbours import driver_version, neighbours, takes_one_process
 
 
 @pytest.fixture
@@ -40,6 +40,19 @@ def test_processes_of_one_card_are_told_with_what_they_hold(tool):
 def test_the_driver_is_asked_with_a_question_that_the_tool_knows(tool):
     tool('[ "$1 $2" = "--query-gpu=driver_version --format=csv,noheader,nounits" ] && echo 570.86')
     assert driver_version() == "570.86"
+
+
+def test_a_card_that_takes_one_process_is_known_and_others_beside_it(tool):
+    tool(
+        '[ "$1" = "--query-gpu=uuid,compute_mode" ] || exit 1\n'
+        "cat <<END\n"
+        "GPU-1, Default\n"
+        "GPU-2, Exclusive_Process\n"
+        "END"
+    )
+    assert takes_one_process("GPU-2")
+    assert not takes_one_process("GPU-1")
+    assert not takes_one_process("")
 
 
 @pytest.mark.parametrize(

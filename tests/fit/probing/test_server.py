@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -68,3 +69,14 @@ def test_whatever_opening_a_model_raises_is_one_line_with_its_place(monkeypatch)
     )
     with pytest.raises(FitError, match=r"failed: SystemExit: 3 \(.*test_server.py:\d+ in failing"):
         server._open(opening)
+
+
+def test_a_process_that_does_not_end_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(server, "_REAP_SECONDS", 0.05)
+    monkeypatch.setattr(server.os, "waitpid", lambda *_: (0, 0))
+    assert server._reaped(1) is None
+    monkeypatch.undo()
+    pid = os.fork()
+    if not pid:
+        os._exit(3)
+    assert os.waitstatus_to_exitcode(server._reaped(pid)) == 3

@@ -16,6 +16,7 @@ from torch.nn import functional
 from playhead.errors import PlayheadError
 from playhead.fit.fake.attention import Attention
 from playhead.fit.fake.blocked import reason
+from playhead.fit.fake.card import current, unusable
 from playhead.fit.fake.ctc import ctc_loss
 from playhead.fit.fake.cuda_rules import cuda_rules
 from playhead.fit.fake.norms import RealNorms
@@ -24,6 +25,7 @@ from playhead.fit.fake.recurrent import RecurrentLayers
 from playhead.fit.fake.stand_ins import StandIns
 from playhead.fit.fake.values import SmallValues
 from playhead.fit.live_tensors import LiveTensors
+from playhead.fit.probing.fault import words
 from playhead.fit.steps import prepare, train_step
 
 if TYPE_CHECKING:
@@ -56,11 +58,14 @@ class Predictor:
         On what the steps are done.
     attention
         The best attention kernel of the GPU, with `estimate`.
+    card
+        The GPU, with `cuda`.
 
     Attributes
     ----------
     method
-        On what the steps are done; `estimate` once fake tensors of CUDA have failed.
+        On what the steps are done; `estimate` once fake tensors of CUDA have failed, or where no
+        more than one process may be on the card.
     blocked
         Why the model cannot run on fake tensors, in one line; None as long as it can.
 
@@ -77,13 +82,18 @@ class Predictor:
         *,
         method: Method = "estimate",
         attention: Kernel = "flash",
+        card: torch.device | None = None,
     ) -> None:
         self.method: Method = method
         self.blocked: str | None = None
         self._given_up: str | None = None
         self._peaks: dict[tuple[int, int, int], int] = {}
-        self._new_steps = lambda method: _FakeSteps(open_on, training, method, attention)
-        self._steps = self._new_steps(method)
+        self._new_steps = lambda: _FakeSteps(open_on, training, self.method, attention, card)
+        why = None if card is None or method != "cuda" else unusable(card)
+        if why is None:
+            self._steps = self._opened()
+        else:
+            self._estimate(why)
 
     @property
     def model(self) -> FitModel:
@@ -134,13 +144,28 @@ class Predictor:
             self._fail(reason(error, self._steps.module))
             return None
 
+    def _opened(self) -> _FakeSteps:
+        try:
+            return self._new_steps()
+        except PlayheadError:
+            raise
+        except Exception as error:
+            if self.method != "cuda":
+                raise
+            self._estimate(words(error))
+            return self._steps
+
     def _fail(self, why: str) -> None:
         if self.method == "cuda":
-            self._given_up = f"fake tensors of CUDA failed, so this is an estimate: {why}"
-            self.method = "estimate"
-            self._steps = self._new_steps(self.method)
+            self._estimate(why)
         else:
             self.blocked = why
+
+    def _estimate(self, why: str) -> None:
+        """Go on without fake tensors of CUDA."""
+        self._given_up = f"there are no fake tensors of CUDA, so this is an estimate: {why}"
+        self.method = "estimate"
+        self._steps = self._new_steps()
 
 
 def predictor(
@@ -149,7 +174,7 @@ def predictor(
     """Return what foretells the memory of a model.
 
     With `cuda` and a GPU at hand, tensors are fake ones of CUDA, and this process holds a context
-    on that GPU. Without, what comes out is an estimate.
+    on that GPU from now on. Without, what comes out is an estimate.
 
     Parameters
     ----------
@@ -174,15 +199,18 @@ def predictor(
     from playhead.fit.models import open_model  # noqa: PLC0415  (its libraries are slow)
 
     method: Method = "estimate"
-    if torch.device(device if device != "fake" else "meta").type == "cpu":
+    card = None
+    asked = torch.device(device if device != "fake" else "meta")
+    if asked.type == "cpu":
         method = "cpu"
     elif device != "fake" and torch.cuda.is_available():
-        method = "cuda"
+        method, card = "cuda", torch.device("cuda", asked.index or 0)
     return Predictor(
         lambda name: open_model(source, name, training),
         training,
         method=method,
         attention=attention,
+        card=card,
     )
 
 
@@ -195,7 +223,9 @@ class _FakeSteps:
         training: Training,
         method: Method,
         attention: Kernel,
+        card: torch.device | None,
     ) -> None:
+        self._card = card if method == "cuda" else None
         self._fake = FakeTensorMode(allow_non_fake_inputs=True)
         self._training = training
         self._method = method
@@ -206,7 +236,8 @@ class _FakeSteps:
         self._attention = Attention(attention)
         self._losses = 0
         self._tensors = LiveTensors(device="cuda" if method == "cuda" else None)
-        self.model = opened_fake(open_on, "cuda" if method == "cuda" else "cpu", self._fake)
+        with current(self._card):
+            self.model = opened_fake(open_on, "cuda" if method == "cuda" else "cpu", self._fake)
         self._prepared: Any = None
 
     @property
@@ -260,11 +291,14 @@ class _FakeSteps:
         if self._method == "estimate":
             table.update(cuda_rules(self._attention))
         with ExitStack() as stack:
+            stack.enter_context(current(self._card))
             stack.enter_context(quietly())
             stack.enter_context(real_copies())
             stack.enter_context(_taken_for_real())
             if self._method != "cpu":
                 stack.enter_context(_optimizers_as_on_cuda())
+            if self._method != "cuda":
+                stack.enter_context(_nothing_captured())
             if self._method == "estimate":
                 stack.enter_context(_autocast_of_cuda_on_cpu())
             for mode in (*self._modes, self._tensors, StandIns(table)):
@@ -287,6 +321,15 @@ def _optimizers_as_on_cuda() -> AbstractContextManager[Any]:
         _foreach_supported_types=[torch.Tensor, torch.nn.Parameter, FakeTensor],
         _get_foreach_kernels_supported_devices=lambda: ["cpu", "cuda"],
     )
+
+
+def _nothing_captured() -> AbstractContextManager[Any]:
+    """Keep optimizers from asking whether a graph is captured: that would start CUDA on a GPU."""
+    names = ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check")
+    there: dict[str, Any] = {
+        name: lambda _: None for name in names if hasattr(torch.optim.Optimizer, name)
+    }
+    return patch.multiple(torch.optim.Optimizer, **there)
 
 
 def _autocast_of_cuda_on_cpu() -> AbstractContextManager[Any]:

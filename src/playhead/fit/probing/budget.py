@@ -15,7 +15,8 @@ __all__ = ["RESERVE", "budget_of", "total_of"]
 RESERVE: Final = 1 << 30
 """Bytes of a card for what lies outside of the allocator: kernels loaded late, handles, plans.
 
-And for the context of the process that predicts, which comes after the free memory is read.
+Contexts are not among it: that of a probe, and that of the process that predicts, are there when
+the free memory is read.
 """
 
 _GIB: Final = 1 << 30

@@ -27,6 +27,9 @@ class CpuMemory:
         """Say which CPU it is; how much memory it has is for people to say."""
         return Device(name=platform.machine(), versions={"torch": str(torch.__version__)})
 
+    def choose(self) -> None:
+        """There is no other."""
+
     def limit(self, budget: int) -> None:
         """Count all tensors from now on; more than the budget raise what a full card would."""
         self._tensors = LiveTensors(limit=budget)

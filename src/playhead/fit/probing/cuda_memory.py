@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -15,13 +16,21 @@ from playhead.fit.probing.orphans import ancestors
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["CudaMemory"]
+__all__ = ["CudaMemory", "uuid_of"]
 
 # The driver gives memory back some time after the process that held it has ended.
 _WAIT_SECONDS: Final = 30.0
 _TICK_SECONDS: Final = 0.2
 _GIB: Final = 1 << 30
+# The two names under which the allocator has settings.
+_SETTINGS: Final = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _HELP: Final = "Run where there is one, or use --device fake --memory 80GiB for an estimate without"
+
+
+def uuid_of(card: torch.device) -> str:
+    """Return the UUID of a card, as the driver writes it (`GPU-…`); empty where torch has none."""
+    uuid = getattr(torch.cuda.get_device_properties(card), "uuid", None)
+    return "" if uuid is None else f"GPU-{uuid}"
 
 
 class CudaMemory:
@@ -58,10 +67,9 @@ class CudaMemory:
         """Say which card it is, what is free on it and who else uses it."""
         card = torch.cuda.get_device_properties(self._device)
         # Before this process is on the card; whoever started it may be, to predict.
-        uuid = getattr(card, "uuid", None)
-        others = neighbours("" if uuid is None else f"GPU-{uuid}")
+        others = neighbours(uuid_of(self._device))
         own = ancestors()
-        torch.cuda.set_device(self._device)
+        self.choose()
         torch.cuda.init()
         free, total = torch.cuda.mem_get_info(self._device)
         versions = {
@@ -69,6 +77,8 @@ class CudaMemory:
             "cuda": torch.version.cuda or torch.version.hip,
             "cudnn": str(torch.backends.cudnn.version() or ""),
             "driver": driver_version(),
+            # Expandable segments, say: what it holds beside tensors is another thing then.
+            "allocator": " ".join(filter(None, map(os.environ.get, _SETTINGS))),
         }
         return Device(
             name=card.name,
@@ -78,13 +88,17 @@ class CudaMemory:
             versions={name: version for name, version in versions.items() if version},
         )
 
+    def choose(self) -> None:
+        """Make the card the one that `cuda` means."""
+        torch.cuda.set_device(self._device)
+
     def limit(self, budget: int) -> str | None:
         """Cap the allocator of this process, if the card has so much left for it.
 
         Without this, others who take memory while a search runs would look like a model that needs
         too much.
         """
-        torch.cuda.set_device(self._device)
+        self.choose()
         free, total = torch.cuda.mem_get_info(self._device)
         deadline = time.monotonic() + _WAIT_SECONDS
         while free < budget and time.monotonic() < deadline:

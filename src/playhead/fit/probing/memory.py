@@ -19,6 +19,10 @@ class Memory(Protocol):
         """Say what the device is, and how much of its memory is free."""
         ...
 
+    def choose(self) -> None:
+        """Make the device the one that is meant where code names none."""
+        ...
+
     def limit(self, budget: int) -> str | None:
         """Let the allocator hold so much (bytes) from now on, and start to count.
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from playhead.fit.probing.messages import Neighbour
 
-__all__ = ["driver_version", "neighbours"]
+__all__ = ["driver_version", "neighbours", "takes_one_process"]
 
 _TOOL: Final = "nvidia-smi"
 _SECONDS: Final = 10.0
@@ -44,6 +44,17 @@ def neighbours(card: str) -> tuple[Neighbour, ...]:
 def driver_version() -> str | None:
     """Return the version of the driver; None where nothing tells."""
     return next(iter(_ask("--query-gpu=driver_version")), None)
+
+
+def takes_one_process(card: str) -> bool:
+    """Say whether a card is set to let in one process at a time; no where nothing tells.
+
+    Parameters
+    ----------
+    card
+        Its UUID, as the driver writes it (`GPU-…`).
+    """
+    return f"{card}, Exclusive_Process" in _ask("--query-gpu=uuid,compute_mode")
 
 
 def _ask(question: str) -> list[str]:

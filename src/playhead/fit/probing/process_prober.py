@@ -281,7 +281,8 @@ class ProcessProber:
         self._deaths = 0
         judged = outcome(ended, self._log, self._options.seconds)
         self._has_passed |= judged.status == "ok"
-        is_suspect = judged.status == "lost" or speaks_of_forks(judged.reason)
+        is_lost = judged.status == "lost" and not _is_busy(ended)
+        is_suspect = is_lost or speaks_of_forks(judged.reason)
         if is_suspect and not self._has_passed and not self._is_cold:
             self._be_cold(judged.reason or "")
             return self._do(sizes, order, title)
@@ -343,6 +344,11 @@ class ProcessProber:
         self.close()
         self._is_cold = True
         self._notes.append(f"every probe opens the model anew, which takes longer: {why}")
+
+
+def _is_busy(ended: Ended) -> bool:
+    """Whether nothing was tried, since others hold the memory."""
+    return ended.answer is not None and ended.answer.status == "busy"
 
 
 def _status(judged: Outcome) -> Status:

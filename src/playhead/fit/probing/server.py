@@ -56,6 +56,8 @@ _TICK_SECONDS: Final = 0.05
 _JOIN_SECONDS: Final = 2.0
 # A probe that has answered has nothing left to do.
 _LEAVE_SECONDS: Final = 30.0
+# Giving back the memory of a card takes seconds; a process that hangs in a driver stays.
+_REAP_SECONDS: Final = 30.0
 # The device that a process opens when it first uses CUDA in any way, and never closes.
 _DRIVER: Final = "/dev/nvidia-uvm"
 _BLOCK: Final = 1 << 16
@@ -259,6 +261,9 @@ class _Server:
         torch.set_num_threads(self._threads)
         torch.manual_seed(0)
         memory = _memory(self._opening.device)
+        if self._opening.is_cold:
+            # Constructors that name no card would take the first one.
+            memory.choose()
         return run(self._opened(), self._opening.training, memory, task, done)
 
     def _opened(self) -> FitModel:
@@ -281,12 +286,13 @@ class _Server:
             seconds = min(probe.seconds, _LEAVE_SECONDS) if has_answered else probe.seconds
             if time.monotonic() - probe.moved > seconds:
                 probe.is_late = not has_answered
-                self._kill(probe)
+                # It may be in a driver that lets nobody go: the end of this has a deadline.
+                return
 
     def _end(self, probe: _Probe, kills: int | None) -> Ended:
         # Before it is reaped, as long as nobody else can have its number.
         self._kill(probe)
-        _, status = os.waitpid(probe.pid, 0)
+        status = _reaped(probe.pid)
         end_children(self._helpers)
         for number in probe.pipes():
             os.set_blocking(number, False)
@@ -295,14 +301,14 @@ class _Server:
         for number in probe.pipes():
             os.close(number)
         probe.output.finish()
-        code = os.waitstatus_to_exitcode(status)
+        code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
         now = host_kills()
         return Ended(
             answer=_answer(probe.said),
             done=int.from_bytes(probe.done[:8], "little"),
             signal=signal.Signals(-code).name if code < 0 else None,
             code=code if code >= 0 else None,
-            is_late=probe.is_late,
+            is_late=probe.is_late or status is None,
             host_kills=None if kills is None or now is None else now - kills,
             last_words=probe.output.last_words(),
             spoke_of_memory=speaks_of_memory(probe.output.text()),
@@ -317,6 +323,17 @@ class _Server:
 def _has_ended(pid: int) -> bool:
     """Say whether a child waits to be reaped."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _reaped(pid: int) -> int | None:
+    """Wait for a child that was killed; None if it does not end, as in a driver that hangs."""
+    deadline = time.monotonic() + _REAP_SECONDS
+    while time.monotonic() < deadline:
+        number, status = os.waitpid(pid, os.WNOHANG)
+        if number:
+            return status
+        time.sleep(0.001)
+    return None
 
 
 def _take(probe: _Probe, ready: list[Any]) -> bool:
