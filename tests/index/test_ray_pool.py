@@ -109,7 +109,7 @@ def test_a_node_that_cannot_do_it_is_named_and_not_asked_again(use):
 def test_a_node_with_another_version_is_refused(use, monkeypatch):
     use(FakeRay())
     versions = map(str, count())
-    monkeypatch.setattr(ray_pool, "version", lambda _: next(versions))
+    monkeypatch.setattr(ray_pool, "own_version", lambda: next(versions))
     outcomes, _ = run([("ok", 1)])
     assert "it has Playhead 1, and 0 is asked for" in str(outcomes["ok", 1].error)
 
