@@ -101,4 +101,4 @@ $(PEER)/.with-playhead: $(PEER)/.ready pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) $(AIS_OLDEST) site demo-run bench-results.json bench-gpu-results.json
+	rm -rf $(VENV) $(PEER) $(NEMO) $(RAY) $(AIS_OLDEST) site demo-run bench-results.json bench-gpu-results.json bench-gpu-run

@@ -1,29 +1,30 @@
 """Whole searches on a GPU: what they cost, how right predictions are, whether the sizes hold.
 
-Prints the table of `docs/oomptimizer.md` and writes `bench-gpu-results.json`. Without a GPU it says
-so, and exits with 2. `--device cpu --memory 200MiB --model MODULE:NAME` goes through all of it
-without one: that proves this script, and says nothing of a GPU.
+Prints the table of `docs/oomptimizer.md` and writes `bench-gpu-results.json`. What is done is kept
+in `bench-gpu-run/`: stopped, it goes on where it was. Without a GPU it says so, and exits with 2.
+`--device cpu --memory 200MiB --model MODULE:NAME` goes through all of it without one: that proves
+this script, and says nothing of a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.fit.record import ProbeRecord
+from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from playhead.fit.device import Opened
     from playhead.fit.problem import Problem
-    from playhead.fit.search import Found
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parent / "examples"
@@ -62,14 +63,36 @@ def main() -> int:
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         print("bench-gpu needs a GPU, and torch sees none here", file=sys.stderr)
         return 2
+    sys.path[:0] = [str(_EXAMPLES)]
+    # What is measured with other options is another measurement, in a folder of its own.
+    asked = {key: value for key, value in vars(options).items() if key not in {"folder", "json"}}
+    digest = hashlib.blake2b(json.dumps(asked).encode(), digest_size=4).hexdigest()
+    folder = Path(options.folder) / digest
+    folder.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="bench-gpu-") as folder:
-        for name, flags in _models(options, Path(folder)).items():
-            print(f"== {name}", file=sys.stderr, flush=True)
-            results[name] = _measure(name, flags, options, Path(folder))
-            Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
+    for name, source in _models(options, folder).items():
+        print(f"== {name}", file=sys.stderr, flush=True)
+        stages = _Stages(folder / f"{_stem(name)}.json")
+        _measure(name, source, options, folder, stages)
+        results[name] = stages.result
+    Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
     print(_table(results, options))
     return 0 if all(one["mixed_steps"] == options.steps for one in results.values()) else 1
+
+
+class _Stages:
+    """What was measured of a model, stage by stage, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def do(self, key: str, measure: Callable[[], dict[str, Any]]) -> None:
+        """Measure what has a key, unless it is there."""
+        if key not in self.result:
+            self.result.update(measure())
+            with atomic_write(self._path) as file:
+                file.write(json.dumps(self.result, indent=2).encode())
 
 
 def _options() -> argparse.Namespace:
@@ -80,8 +103,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--buckets", type=int, default=30, help="of 1, 2, … seconds")
     parser.add_argument("--steps", type=int, default=200, help="of a mix")
     parser.add_argument("--multiple-of", type=int, default=1)
+    # Out of reach on any card: the default would end both searches early in the short buckets.
+    parser.add_argument("--max-batch-size", type=int, default=2**15)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--model", default=None, help="MODULE:NAME in place of both models")
+    parser.add_argument("--folder", default="bench-gpu-run", help="of what is done")
     parser.add_argument("--json", default="bench-gpu-results.json")
     return parser.parse_args()
 
@@ -98,26 +124,30 @@ def _models(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, An
     }
 
 
+def _stem(name: str) -> str:
+    return name.replace(":", "-")
+
+
 def _measure(
-    name: str, source: dict[str, Any], options: argparse.Namespace, folder: Path
-) -> dict[str, Any]:
+    name: str,
+    source: dict[str, Any],
+    options: argparse.Namespace,
+    folder: Path,
+    stages: _Stages,
+) -> None:
     from playhead.fit.amounts import read_amount
     from playhead.fit.device import opened_device
-    from playhead.fit.journal import Journal
     from playhead.fit.model import ModelSource
     from playhead.fit.problem import Problem
-    from playhead.fit.search import run_search
     from playhead.fit.training import Training
 
-    sys.path[:0] = [str(_EXAMPLES)]
-    training = Training(dtype=options.dtype)
     memory = None if options.memory is None else read_amount(options.memory, "--memory")
-    stem = name.replace(":", "-")
+    stem = _stem(name)
     begin = time.perf_counter()
     with opened_device(
         ModelSource(**source),
         [float(second) for second in range(1, options.buckets + 1)],
-        training,
+        Training(dtype=options.dtype),
         device=options.device,
         memory=memory,
         fraction=options.memory_fraction,
@@ -128,25 +158,34 @@ def _measure(
             buckets=opened.buckets,
             budget=opened.prober.budget,
             multiple_of=options.multiple_of,
+            max_batch_size=options.max_batch_size,
             verify_steps=options.steps,
         )
-        with Journal(folder / f"{stem}.jsonl", {}) as journal:
-            found = run_search(problem, opened.prober, journal, _Teller())
-        seconds = time.perf_counter() - begin
-        result = {
-            "device": opened.facts["device"],
-            "tries": found.probes + found.mixes,
-            "seconds": round(seconds, 1),
-            "sizes": list(found.sizes),
-            **_peaks(opened, journal.records),
-            **_held(opened, found, options),
-        }
-        original = _original(opened, problem, source, options, folder / f"{stem}-original.json")
-        return {
-            **result,
-            **original,
-            "throughput": _ratio(found.sizes, original["original_sizes"]),
-        }
+        for note in opened.notes():
+            print(f"note: {note}", file=sys.stderr)
+        stages.do("sizes", lambda: _searched(opened, problem, folder / f"{stem}.jsonl", begin))
+        sizes = stages.result["sizes"]
+        stages.do("mixed_steps", lambda: _held(opened, sizes, options))
+        path = folder / f"{stem}-original.json"
+        stages.do("original_tries", lambda: _original(opened, problem, source, options, path))
+    stages.result["throughput"] = _ratio(sizes, stages.result["original_sizes"])
+
+
+def _searched(opened: Opened, problem: Problem, path: Path, begin: float) -> dict[str, Any]:
+    from playhead.fit.journal import Journal
+    from playhead.fit.search import run_search
+
+    with Journal(path, dict(opened.facts), resume=True) as journal:
+        found = run_search(problem, opened.prober, journal, _Teller())
+    # The tries of a run that was stopped count as well.
+    seconds = max(time.perf_counter() - begin, found.seconds)
+    return {
+        "device": opened.facts["device"],
+        "tries": found.probes + found.mixes,
+        "seconds": round(seconds, 1),
+        "sizes": list(found.sizes),
+        **_peaks(opened, journal.records),
+    }
 
 
 class _Teller:
@@ -175,13 +214,13 @@ def _peaks(opened: Opened, records: Sequence[Any]) -> dict[str, float | None]:
     }
 
 
-def _held(opened: Opened, found: Found, options: argparse.Namespace) -> dict[str, int]:
+def _held(opened: Opened, sizes: Sequence[int], options: argparse.Namespace) -> dict[str, int]:
     """Train a mix in another order, and try each bucket with one multiple more."""
-    mix = opened.prober.mix(found.sizes, options.steps, 1)
+    mix = opened.prober.mix(sizes, options.steps, 1)
     more = [
         opened.prober.probe(number, size + options.multiple_of).status == "ok"
-        for number, size in enumerate(found.sizes)
-        if size
+        for number, size in enumerate(sizes)
+        if size and size + options.multiple_of <= options.max_batch_size
     ]
     return {"mixed_steps": mix.done, "one_more": sum(more)}
 
@@ -199,6 +238,7 @@ def _original(
         "dtype": options.dtype,
         "device": options.device,
         "budget": problem.budget,
+        "largest": options.max_batch_size,
         "buckets": [[one.bound, one.input_length, one.output_length] for one in problem.buckets],
     }
     path.write_text(json.dumps(asked))
@@ -208,9 +248,15 @@ def _original(
         stdout=subprocess.PIPE,
         text=True,
         timeout=_DEADLINE,
-        check=True,
+        check=False,
     )
     seconds = time.perf_counter() - begin
+    if done.returncode:
+        # Its steps share one process: one that fails otherwise than for memory ends all of them.
+        print(f"the original's search ended with exit code {done.returncode}", file=sys.stderr)
+        return dict.fromkeys(
+            ["original_tries", "original_seconds", "original_sizes", "original_mixed_steps"]
+        )
     found = json.loads(done.stdout.splitlines()[-1])
     mix = opened.prober.mix(found["sizes"], options.steps, 1)
     return {
@@ -222,7 +268,7 @@ def _original(
 
 
 def _ratio(ours: Any, original: Any) -> float | None:
-    return sum(ours) / sum(original) if sum(original) else None
+    return sum(ours) / sum(original) if original and sum(original) else None
 
 
 def _table(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> str:

@@ -21,7 +21,7 @@ def main() -> int:
     sys.path[:0] = [str(_ROOT / "tests"), str(_ROOT / "examples"), str(Path.cwd())]
     from support.original_search import original_search
 
-    sizes, tries = original_search(len(asked["buckets"]), _steps(asked))
+    sizes, tries = original_search(len(asked["buckets"]), _steps(asked), largest=asked["largest"])
     print(json.dumps({"sizes": sizes, "tries": tries}))
     return 0
 

@@ -46,6 +46,14 @@ class Small(nn.Module):
         return self.layer(batch).relu().mean()
 
 
+class AsksForCuda(Small):
+    """Looks in its constructor for the card that is current, as code with `.cuda()` in it does."""
+
+    def __init__(self):
+        torch.cuda.current_device()
+        super().__init__()
+
+
 class Told(Small):
     """Does in each step what the file `act` says: the name of a function here, and a size.
 
