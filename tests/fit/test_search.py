@@ -47,6 +47,14 @@ def test_sizes_are_the_largest_that_survive_mixes_and_never_larger(seed):
     assert any(mix.status == "ok" and mix.sizes == answer.sizes for mix in full)
 
 
+@pytest.mark.parametrize("seed", [8, 13, 15])
+def test_an_answer_is_clean_in_two_orders(seed):
+    model = _with(simulated_model(seed), restless=0.003)
+    answer, records = search(model)
+    same = [r for r in records if isinstance(r, MixRecord) and r.sizes == answer.sizes]
+    assert sum(mix.status == "ok" and mix.steps == STEPS for mix in same) >= 2
+
+
 def test_mixes_that_only_climb_do_fewer_steps():
     _, records = search(_with(simulated_model(20)))
     clean = [r.steps for r in records if isinstance(r, MixRecord) and r.status == "ok"]

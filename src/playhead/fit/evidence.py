@@ -9,8 +9,9 @@ says where to go on from as long as no mix is known to have failed later than th
 
 Two kinds of answers are not taken at their word. No answer (a crash, a hang) says nothing of
 memory: after three of them a size is avoided as if it were too large, which is noted. Running out
-of memory where something as large had fitted, or where far less was needed than there is, may have
-been somebody else's doing: it counts once it has happened twice.
+of memory where something as large had fitted alone, or where far less was needed than there is, may
+have been somebody else's doing: it counts once it has happened twice. In a mix, what fitted in one
+order may not in another, so that a failure there counts at once.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class Evidence:
     """Bounds of each bucket in mixes that are long enough to go on from."""
     climb_steps: int
     """Steps of such a mix."""
-    clean: set[tuple[int, ...]] = field(default_factory=set)
-    """Sizes of mixes of as many steps as were asked for that were clean with this budget."""
+    clean: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    """Sizes at which mixes of all steps were clean with this budget, and in how many orders."""
     answers: int = 0
     """Runs that gave an answer."""
     lost: int = 0
@@ -188,11 +189,13 @@ def gather(
             if own.fails is not None and (own.failures != 1 or channel.fits < own.fails):
                 channel.fail(own.fails, own.failures)
             channel.waste_least = max(channel.waste_least, min(own.waste_least, channel.waste_most))
-    found.clean = {
-        sizes
-        for sizes in found.clean
-        if all(size <= channel.fits for size, channel in zip(sizes, mixed, strict=True))
-    }
+    found.clean = Counter(
+        {
+            sizes: orders
+            for sizes, orders in found.clean.items()
+            if all(size <= channel.fits for size, channel in zip(sizes, mixed, strict=True))
+        }
+    )
     return found
 
 
@@ -218,7 +221,7 @@ def _take_probes(
     for (bucket, size), times in lost.items():
         _take_lost(problem, found, bucket, size, times)
     ran_out = Counter((p.bucket, p.batch_size, p.budget) for p in probes if p.status == "oom")
-    _take_failures(problem, found.alone, ran_out, model, _MOST_WASTE)
+    _take_failures(problem, found.alone, ran_out, model, is_mixed=False)
 
 
 def _take_fitting(problem: Problem, probe: ProbeRecord, channel: Channel) -> None:
@@ -237,20 +240,20 @@ def _take_mixes(
     model: MemoryModel | None,
     channels: Sequence[Channel],
     steps: int,
-) -> set[tuple[int, ...]]:
+) -> Counter[tuple[int, ...]]:
     """Take in mixes, clean ones if they have so many steps; return the sizes of those."""
-    clean: set[tuple[int, ...]] = set()
+    clean: Counter[tuple[int, ...]] = Counter()
     for mix in mixes:
         if mix.status == "ok" and mix.steps >= steps:
             _take_clean(problem, mix, channels)
             if mix.budget <= problem.budget:
-                clean.add(mix.sizes)
+                clean[mix.sizes] += 1
     ran_out = Counter(
         (mix.failed, mix.sizes[mix.failed], mix.budget)
         for mix in mixes
         if mix.status == "oom" and mix.failed is not None
     )
-    _take_failures(problem, channels, ran_out, model, _MOST_WASTE_MIXED)
+    _take_failures(problem, channels, ran_out, model, is_mixed=True)
     return clean
 
 
@@ -290,13 +293,16 @@ def _take_failures(
     channels: Sequence[Channel],
     ran_out: Mapping[tuple[int, int, int], int],
     model: MemoryModel | None,
-    most_waste: float,
+    *,
+    is_mixed: bool,
 ) -> None:
     """Take in where memory ran out: bucket, size and budget, and how often."""
+    most_waste = _MOST_WASTE_MIXED if is_mixed else _MOST_WASTE
     for (bucket, size, budget), times in ran_out.items():
         channel = channels[bucket]
         waste, is_measured = _waste(model, bucket, size, budget)
-        is_odd = channel.fits >= size or (waste is not None and waste > most_waste)
+        is_odd = waste is not None and waste > most_waste
+        is_odd |= channel.fits >= size and not is_mixed
         if is_odd and times < 2:
             continue
         if budget >= problem.budget:
