@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +51,21 @@ class Hangs(Plain):
 class Leaves(Plain):
     def training_step(self, batch):
         sys.exit(0)
+
+
+class Forks(Plain):
+    def training_step(self, batch):
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(600)
+        return super().training_step(batch)
+
+
+def ends_and_leaves_another():
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    ends()
 
 
 def ends():
@@ -130,3 +147,23 @@ def test_a_step_that_ends_or_hangs_is_the_end_of_predictions_alone(asked, monkey
     with pytest.raises(ProcessLookupError):
         os.kill(child, signal.SIGCONT)
     assert hangs.predict(BUCKET, 1) is None
+
+
+@pytest.mark.parametrize("name", ["Forks", "ends_and_leaves_another"])
+def test_nothing_that_a_model_starts_outlives_its_predictions(asked, name, monkeypatch):
+    monkeypatch.setenv("FORETOLD", name)
+    with asked(name) as apart:
+        apart.predict(BUCKET, 1)
+        assert name != "Forks" or len(_of_test(name)) >= 2
+    assert _of_test(name) == []
+
+
+def _of_test(name: str) -> list[Path]:
+    """The processes that this test has started, and that these have."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            environment = (process / "environ").read_bytes().split(b"\0")
+            if f"FORETOLD={name}".encode() in environment:
+                found.append(process)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -83,12 +82,14 @@ class PredictorApart:
             self._lines.close()
             self._lines = None
         process, self._process = self._process, None
-        if process is None:
-            return
-        # What the model's code has started is of its group.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process is not None:
+            # It ends its child, which may be in the middle of code of others, and then itself.
+            process.terminate()
+            try:
+                process.wait(_LEAVE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def open(self) -> Understood:
         """Open the model.

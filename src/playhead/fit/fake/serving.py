@@ -13,7 +13,7 @@ from playhead.errors import FitError, PlayheadError
 from playhead.fit.fake.messages import Foretold, Question, Subject, Understood
 from playhead.fit.probing.fault import place, words
 from playhead.fit.probing.messages import Lines, Refusal
-from playhead.fit.probing.orphans import die_with
+from playhead.fit.probing.orphans import adopt_orphans, die_with, end_children
 
 if TYPE_CHECKING:
     from playhead.fit.fake.predictor import Predictor
@@ -22,13 +22,40 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Serve one search: the arguments are a socket, the id of the parent and the log."""
+    """Serve one search: the arguments are a socket, the id of the parent and the log.
+
+    Code of others runs in a child, so that whatever it starts, and however it ends, this process
+    is there to end the rest.
+    """
     connection, parent = int(sys.argv[1]), int(sys.argv[2])
     # Code of others may look for arguments of its own.
     del sys.argv[1:]
-    die_with(parent, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    die_with(parent, signal.SIGTERM)
+    adopt_orphans()
     os.set_inheritable(connection, False)  # noqa: FBT003  (positional only)
-    lines = Lines(socket.socket(fileno=connection))
+    here = os.getpid()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        die_with(here, signal.SIGKILL)
+        _serve(Lines(socket.socket(fileno=connection)))
+        os._exit(0)
+    os.close(connection)
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        end_children(frozenset())
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        # Whoever started this process is to see what became of the other.
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(here, -code)
+    sys.exit(code)
+
+
+def _serve(lines: Lines) -> None:
     subject = lines.receive(Subject)
     try:
         predictor = _opened(subject)
