@@ -30,6 +30,48 @@ def test_a_step_makes_each_micro_batch_and_leaves_no_gradients():
     assert len(prepared.optimizer.state) == 4
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_gradients_are_there_in_the_next_forward_where_lightning_trains(accumulate):
+    seen = []
+
+    class Looking(Small):
+        def loss(self, batch):
+            seen.append(sum(weight.grad is not None for weight in self.module.parameters()))
+            return super().loss(batch)
+
+    for keeps in (False, True):
+        model = Looking(nn.Linear(16, 16), keeps_gradients=keeps)
+        prepared = prepare(model, Training(dtype="float32", ddp=False, accumulate=accumulate))
+        for _ in range(2):
+            train_step(prepared, BUCKET, 2)
+    within = [2] * (accumulate - 1)
+    assert seen == [0, *within, 0, *within, 0, *within, 2, *within]
+
+
+def test_gradients_of_an_earlier_step_do_not_add_up():
+    for keeps in (False, True):
+        torch.manual_seed(0)
+        grads = []
+
+        class Ones(Small):
+            def make_batch(self, batch_size, input_length, output_length):
+                return torch.ones(batch_size, input_length, self.width)
+
+            def optimizer(self, name):
+                weights = list(self.module.parameters())
+
+                class Looking(torch.optim.SGD):
+                    def step(self, closure=None):
+                        grads.append(weights[0].grad.clone())  # noqa: B023
+
+                return Looking(weights, lr=0.1)
+
+        prepared = prepare(Ones(nn.Linear(16, 16), keeps_gradients=keeps), PLAIN)
+        for _ in range(2):
+            train_step(prepared, BUCKET, 2)
+        assert torch.equal(grads[0], grads[1])
+
+
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
 def test_weights_stay_as_they_are(name):
     model = two_layers()

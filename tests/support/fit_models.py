@@ -21,6 +21,8 @@ class Small:
     name: str = "small"
     rule: LengthRule = field(default_factory=LengthRule)
     width: int = 16
+    notes: tuple[str, ...] = ()
+    keeps_gradients: bool = False
     batches: list[Any] = field(default_factory=list)
 
     def make_batch(self, batch_size, input_length, output_length):

@@ -50,6 +50,8 @@ class FitModel(Protocol):
     """How the bounds of buckets become lengths of its batches."""
     notes: Sequence[str]
     """What people should know of its batches, each in one line."""
+    keeps_gradients: bool
+    """Whether gradients of a step are there until the next backward: Lightning drops them then."""
 
     def make_batch(self, batch_size: int, input_length: int, output_length: int) -> Any:
         """Make a batch of the longest samples of a bucket, on the device of the weights."""

@@ -104,6 +104,9 @@ def train_step(prepared: Prepared, bucket: Bucket, batch_size: int) -> None:
     gradients are set to zero in place before the optimizer sees them: the memory is the same, and
     weights and states stay finite.
 
+    Gradients are dropped after the step; or, as Lightning does it, just before the first backward
+    of the next, where they are held beside the activations of a forward.
+
     Parameters
     ----------
     prepared
@@ -119,7 +122,7 @@ def train_step(prepared: Prepared, bucket: Bucket, batch_size: int) -> None:
         If the loss depends on no weight that is trained.
     """
     model, training = prepared.model, prepared.training
-    for _ in range(training.accumulate):
+    for micro_batch in range(training.accumulate):
         batch = model.make_batch(batch_size, bucket.input_length, bucket.output_length)
         with _autocast(model.module, training.dtype):
             loss = model.loss(batch)
@@ -128,6 +131,8 @@ def train_step(prepared: Prepared, bucket: Bucket, batch_size: int) -> None:
                 f"the loss of {model.name} depends on no weight that is trained",
                 fix="Return the loss itself, not its value",
             )
+        if model.keeps_gradients and not micro_batch:
+            prepared.optimizer.zero_grad(set_to_none=True)
         (loss / training.accumulate).backward()
     with torch.no_grad():
         for weight in model.module.parameters():
@@ -135,7 +140,8 @@ def train_step(prepared: Prepared, bucket: Bucket, batch_size: int) -> None:
                 _make_finite(weight.grad)
     prepared.optimizer.step()
     _follow(prepared.averages, model.module)
-    prepared.optimizer.zero_grad(set_to_none=True)
+    if not model.keeps_gradients:
+        prepared.optimizer.zero_grad(set_to_none=True)
 
 
 def _autocast(module: nn.Module, dtype: str) -> AbstractContextManager[Any]:

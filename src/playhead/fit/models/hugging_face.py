@@ -125,6 +125,7 @@ class HuggingFaceModel:
         if self._longest_labels is not None:
             notes.append(f"labels have at most {self._longest_labels} tokens in any bucket")
         self.notes: Sequence[str] = notes
+        self.keeps_gradients = False
 
     def make_batch(self, batch_size: int, input_length: int, output_length: int) -> Any:
         """Make a batch of the longest samples of a bucket, on the device of the weights."""

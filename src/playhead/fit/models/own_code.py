@@ -56,6 +56,7 @@ class OwnModel:
     def __init__(self, module: Any, name: str, rule: LengthRule) -> None:
         self.module, self.name, self.rule = module, name, rule
         self.notes: Sequence[str] = ()
+        self.keeps_gradients = is_lightning_module(module)
         self._takes_number = _takes_two(module.training_step)
 
     def make_batch(self, batch_size: int, input_length: int, output_length: int) -> Any:

@@ -111,6 +111,8 @@ class SchemaModel:
         self.schema = _with_audio(module, schema) if is_talk else schema
         self.rule = _rule_of(module, schema, source, data, is_talk=is_talk)
         self.notes: Sequence[str] = ()
+        # Models with a schema are trained by Lightning.
+        self.keeps_gradients = True
         if is_talk:
             self.notes = (
                 f"{self.rule.audio_share:.0%} of the tokens of a bucket are audio, the rest text",
