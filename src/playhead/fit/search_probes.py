@@ -207,7 +207,8 @@ def _trial(state: State, bucket: int, channel: Channel, expected: tuple[float, f
         return channel.fits
     if fails <= state.problem.largest:
         least = max(least, state.room(bucket, fails))
-    room = (state.room(bucket, channel.fits) + least) / 2
+    # Halfway, or what is known to be enough.
+    room = min((state.room(bucket, channel.fits) + least) / 2, max(most, least) + EXACT)
     if elsewhere is not None:
         room = min(elsewhere + EXACT, room)
     return min(below, max(state.next_size(channel.fits), state.with_room(bucket, room)))
