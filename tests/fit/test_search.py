@@ -12,9 +12,9 @@ from playhead.errors import FitError
 from playhead.fit.bucket import Bucket
 from playhead.fit.evidence import LOST_LIMIT
 from playhead.fit.journal import Journal
-from playhead.fit.problem import Probe, Problem
+from playhead.fit.problem import Finished, Probe, Problem
 from playhead.fit.record import MixRecord, ProbeRecord
-from playhead.fit.search import run_search
+from playhead.fit.search import found_in, run_search
 from playhead.fit.search_plan import next_action
 from playhead.plan.bins import check_bins
 from support.original_search import original_search
@@ -301,6 +301,16 @@ def test_what_was_found_says_what_was_measured(tmp_path):
         assert bucket.allocated is not None
         peak = float(model.peak(number, bucket.batch_size)[0])
         assert abs(bucket.allocated / peak - 1) < 0.001
+
+
+def test_sizes_are_verified_by_a_mix_of_as_many_steps_as_were_asked_for():
+    model = _with(simulated_model(8))
+    sizes = (1,) * len(model.buckets)
+    mixes = [SimulatedDevice(model).mix(sizes, steps, seed=1) for steps in (STEPS, STEPS - 1)]
+    for mix in mixes:
+        found = found_in(problem_of(model), Finished(sizes=sizes), [mix], {})
+        assert mix.status == "ok"
+        assert found.is_verified == (mix.steps == STEPS)
 
 
 def test_the_original_takes_about_ten_probes_from_a_cold_start():

@@ -60,7 +60,7 @@ class Found:
     buckets: tuple[FoundBucket, ...]
     """Each bucket, in the order of the config."""
     is_verified: bool
-    """Whether a mix of all buckets at these very sizes was clean."""
+    """Whether a mix of all buckets at these very sizes was clean, for as long as was asked."""
     probes: int
     """Probes of all buckets."""
     mixes: int
@@ -158,7 +158,10 @@ def found_in(
             for number, bucket in enumerate(problem.buckets)
         ),
         is_verified=any(
-            mix.status == "ok" and mix.sizes == answer.sizes and mix.budget <= problem.budget
+            mix.status == "ok"
+            and mix.sizes == answer.sizes
+            and mix.steps >= problem.verify_steps
+            and mix.budget <= problem.budget
             for mix in mixes
         ),
         probes=len(probes),
