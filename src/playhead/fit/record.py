@@ -52,7 +52,7 @@ class MixRecord:
     failed: int | None = None
     """Number of the bucket in whose step memory ran out, or the answer was lost, if known."""
     allocated: tuple[int, ...] | None = None
-    """Most that tensors held at once in the steps of each bucket (bytes), 0 where it had none."""
+    """Most that tensors held at once in the steps of each bucket that were done (bytes), or 0."""
     reserved: int | None = None
     """Most that the allocator held at once (bytes)."""
     seconds: float = 0.0

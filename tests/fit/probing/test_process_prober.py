@@ -17,6 +17,7 @@ from playhead.fit.bucket import Bucket
 from playhead.fit.live_tensors import LiveTensors
 from playhead.fit.model import ModelSource
 from playhead.fit.models import open_model
+from playhead.fit.probing.messages import Answer, Ended
 from playhead.fit.probing.orphans import children
 from playhead.fit.probing.output import HEAD_BYTES, TAIL_BYTES
 from playhead.fit.probing.process_prober import ProcessProber
@@ -203,6 +204,23 @@ def test_a_mix_that_crashes_names_the_bucket_too(prober, tell):
     record = prober.mix([2, 4], 6, seed=3)
     assert record.status == "lost"
     assert (record.failed, record.done, record.allocated) == (1, 0, None)
+
+
+def test_a_mix_that_never_began_names_no_bucket(prober, monkeypatch):
+    busy = Ended(
+        answer=Answer(status="busy", reason="another process has come"),
+        done=0,
+        signal=None,
+        code=0,
+        is_late=False,
+        host_kills=None,
+        last_words="",
+        spoke_of_memory=False,
+    )
+    monkeypatch.setattr(prober._server, "do", lambda _: busy)
+    record = prober.mix([2, 4], 6, seed=3)
+    assert (record.status, record.reason) == ("lost", "another process has come")
+    assert record.failed is None
 
 
 @pytest.mark.slow

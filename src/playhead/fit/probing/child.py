@@ -125,7 +125,8 @@ def run(model: FitModel, training: Training, memory: Memory, task: Task, done: m
     Returns
     -------
     Answer
-        What became of them, with the peaks of what was done before anything went wrong.
+        What became of them; tensors of the steps that were done, and the most that the allocator
+        held, be it in the step that went wrong.
     """
     from playhead.fit.steps import prepare, train_step  # noqa: PLC0415  (torch is slow to import)
 
@@ -145,8 +146,9 @@ def run(model: FitModel, training: Training, memory: Memory, task: Task, done: m
                 memory.wait()
             finally:
                 peak = memory.peaks()
-                allocated[bucket] = max(allocated[bucket], peak[0])
                 reserved = max(reserved, peak[1])
+            # What a step held that was not done says nothing of what it would have held.
+            allocated[bucket] = max(allocated[bucket], peak[0])
             done[:8] = (number + 1).to_bytes(8, "little")
         return Answer(status="ok")
 

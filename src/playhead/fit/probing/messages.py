@@ -140,7 +140,7 @@ class Answer:
     status: Literal["ok", "oom", "doubt", "fault", "busy", "refused", "facts"]
     """It fitted; memory ran out, or may have; something else broke; others hold the memory; …"""
     allocated: tuple[int, ...] = ()
-    """Most that tensors held at once in the steps of each bucket (bytes)."""
+    """Most that tensors held at once in the steps of each bucket that were done (bytes)."""
     reserved: int = 0
     """Most that the allocator held at once (bytes)."""
     reason: str | None = None

@@ -197,7 +197,9 @@ class ProcessProber:
         ended, judged = self._do(sizes, order, f"a mix of {list(sizes)}, {steps} steps")
         answer = None if ended is None else ended.answer
         done = 0 if ended is None else ended.done
-        has_failed = judged.status != "ok" and done < len(order) and ended is not None
+        # Where others hold the memory, no step was begun.
+        has_begun = ended is not None and not _is_busy(ended)
+        has_failed = judged.status != "ok" and done < len(order) and has_begun
         is_told = answer is not None and any(answer.allocated)
         return MixRecord(
             sizes=tuple(sizes),
