@@ -213,12 +213,18 @@ def _config_of(given: str) -> Any:
     is_path = given.endswith(".json") or given.startswith((os.sep, ".")) or path.exists()
     file = path if path.suffix == ".json" else path / "config.json"
     if is_path and not file.is_file():
-        raise SourceNotFoundError("the config does not exist", where=str(file))
+        raise SourceNotFoundError(
+            "the config does not exist", where=str(file), fix="Correct the path"
+        )
     try:
         return AutoConfig.from_pretrained(str(file) if is_path else given)
     except Exception as error:
         if is_path:
-            raise ConfigError(f"the config cannot be read: {_line(error)}", where=given) from error
+            raise ConfigError(
+                f"the config cannot be read: {_line(error)}",
+                where=given,
+                fix="Give a config as transformers writes it",
+            ) from error
         raise SourceNotFoundError(
             f"the hub gives no config of that name: {_line(error)}",
             where=given,
@@ -248,6 +254,7 @@ def _made(recipe: _Recipe, config: Any, source: ModelSource) -> Any:
         raise ConfigError(
             f"no model can be made of a {config.model_type} config: {_line(error)}",
             where=source.config,
+            fix="Correct the config, or choose another recipe",
         ) from error
     # Configs carry the dtype in which weights are stored; autocast trains those in float32.
     return module.float().train()

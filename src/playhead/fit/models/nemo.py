@@ -46,7 +46,9 @@ def open_pretrained(source: ModelSource, training: Training) -> SchemaModel:
     path = Path(source.name)
     is_file = source.name.endswith(".nemo")
     if is_file and not path.is_file():
-        raise SourceNotFoundError("the model does not exist", where=source.name)
+        raise SourceNotFoundError(
+            "the model does not exist", where=source.name, fix="Correct the path"
+        )
     with _told(source.name):
         base = _class_of("nemo.collections.asr.models.ASRModel")
         _silence_nemo()
@@ -102,10 +104,16 @@ def _config_of(path: str) -> dict[str, Any]:
         config: Any = OmegaConf.load(path)
         OmegaConf.resolve(config)
     except FileNotFoundError:
-        raise SourceNotFoundError("the config does not exist", where=path) from None
+        raise SourceNotFoundError(
+            "the config does not exist", where=path, fix="Correct the path"
+        ) from None
     except Exception as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"the config cannot be read: {reason}", where=path) from error
+        raise ConfigError(
+            f"the config cannot be read: {reason}",
+            where=path,
+            fix="Give the config that the model is trained with",
+        ) from error
     if not (OmegaConf.is_dict(config) and OmegaConf.is_dict(config.get("model"))):
         raise ConfigError(
             "the config has no section `model`",
@@ -146,7 +154,11 @@ def _class_of(dotted: str) -> Any:
         )
     found = getattr(load_module(module_name, "--module-name"), name, None)
     if not isinstance(found, type):
-        raise ConfigError(f"the module {module_name} has no class {name}", where="--module-name")
+        raise ConfigError(
+            f"the module {module_name} has no class {name}",
+            where="--module-name",
+            fix="Correct the name",
+        )
     return found
 
 
@@ -170,4 +182,8 @@ def _told(name: str) -> Generator[None]:
     except Exception as error:
         lines = str(error).strip().splitlines()
         reason = ": ".join([type(error).__name__, *lines[:1]])
-        raise FitError(f"the model cannot be opened: {reason}", where=name) from error
+        raise FitError(
+            f"the model cannot be opened: {reason}",
+            where=name,
+            fix="Open it in Python, which tells where it fails, and correct it",
+        ) from error
