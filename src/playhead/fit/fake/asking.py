@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 from contextlib import contextmanager, suppress
@@ -12,7 +11,7 @@ import msgspec
 
 from playhead.errors import FitError
 from playhead.fit.fake.messages import Foretold, Question, Subject, Understood
-from playhead.fit.probing.apart import started_apart
+from playhead.fit.probing.apart import fate, started_apart
 from playhead.fit.probing.messages import Lines
 
 if TYPE_CHECKING:
@@ -186,6 +185,4 @@ class PredictorApart:
         self.close()
         if code is None:
             return f"said nothing for {self._seconds:g} s"
-        if code < 0:
-            return f"was killed ({signal.Signals(-code).name})"
-        return f"ended with exit code {code}"
+        return fate(code)

@@ -9,9 +9,9 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from playhead.errors import FitError, PlayheadError
+from playhead.errors import PlayheadError
 from playhead.fit.fake.messages import Foretold, Question, Subject, Understood
-from playhead.fit.probing.fault import place, words
+from playhead.fit.probing.fault import opening, words
 from playhead.fit.probing.messages import Lines, Refusal
 from playhead.fit.probing.orphans import adopt_orphans, die_with, end_children
 
@@ -85,17 +85,8 @@ def _serve(lines: Lines) -> None:
 def _opened(subject: Subject) -> Predictor:
     from playhead.fit.fake.predictor import predictor  # noqa: PLC0415  (imports torch)
 
-    try:
+    with opening(subject.source.name):
         return predictor(subject.source, subject.training, subject.device)
-    except PlayheadError:
-        raise
-    except BaseException as error:
-        traceback.print_exc()
-        raise FitError(
-            f"opening {subject.source.name} failed: {words(error)}",
-            where=place(error),
-            fix="Correct the model",
-        ) from error
 
 
 def _foretold(predictor: Predictor, question: Question) -> Foretold:

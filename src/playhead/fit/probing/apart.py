@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from playhead.errors import FitError
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["started_apart"]
+__all__ = ["fate", "signal_name", "started_apart"]
 
 _INSIDE: Final = "PLAYHEAD_PROBING"
 _ENVIRONMENT: Final = {
@@ -23,6 +24,8 @@ _ENVIRONMENT: Final = {
     # Threads of libraries that fork badly are not worth their speed: the model runs elsewhere.
     "OPENBLAS_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    # What it wrote before it was killed is in the log.
+    "PYTHONUNBUFFERED": "1",
 }
 
 
@@ -72,3 +75,31 @@ def started_apart(module: str, connection: socket.socket, log: Path) -> subproce
             # Ctrl-C is for those who search: they end it.
             start_new_session=True,
         )
+
+
+def fate(code: int) -> str:
+    """Return what became of a process.
+
+    Parameters
+    ----------
+    code
+        What it ended with; the number of a signal below zero.
+
+    Examples
+    --------
+    >>> fate(3), fate(-9)
+    ('ended with exit code 3', 'was killed (SIGKILL)')
+    """
+    return f"was killed ({signal_name(-code)})" if code < 0 else f"ended with exit code {code}"
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; those of real time have none but the first and the last.
+
+    Examples
+    --------
+    >>> signal_name(9), signal_name(40)
+    ('SIGKILL', 'signal 40')
+    """
+    names = {known.value: known.name for known in signal.Signals}
+    return names.get(number, f"signal {number}")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sysconfig
 import traceback
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from playhead.errors import FitError, PlayheadError
 
-__all__ = ["ENOUGH", "one_line", "own_line", "place", "words"]
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+__all__ = ["ENOUGH", "one_line", "opening", "own_line", "place", "words"]
 
 ENOUGH = 300
 """Characters of a message that say enough."""
@@ -30,6 +33,33 @@ def words(error: BaseException) -> str:
     """
     text = one_line(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def opening(model: str) -> Generator[None]:
+    """Open a model: whatever its code raises is written out whole, and told in one line.
+
+    Parameters
+    ----------
+    model
+        What people call it.
+
+    Raises
+    ------
+    PlayheadError
+        What was raised on purpose.
+    FitError
+        If anything else was raised.
+    """
+    try:
+        yield
+    except PlayheadError:
+        raise
+    except BaseException as error:
+        traceback.print_exc()
+        raise FitError(
+            f"opening {model} failed: {words(error)}", where=place(error), fix="Correct the model"
+        ) from error
 
 
 def one_line(text: str) -> str:

@@ -15,7 +15,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,9 +24,10 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from playhead.errors import FitError, PlayheadError
+from playhead.errors import PlayheadError
+from playhead.fit.probing import fault
+from playhead.fit.probing.apart import signal_name
 from playhead.fit.probing.child import be_a_child, describe, facts_of, run
-from playhead.fit.probing.fault import place, words
 from playhead.fit.probing.host_kills import host_kills
 from playhead.fit.probing.messages import (
     Answer,
@@ -117,17 +117,8 @@ def _silence_progress_bars() -> None:
 def _open(opening: Opening) -> FitModel:
     from playhead.fit.models import open_model  # noqa: PLC0415  (after the check of the parent)
 
-    try:
+    with fault.opening(opening.source.name):
         return open_model(opening.source, "cpu", opening.training)
-    except PlayheadError:
-        raise
-    except BaseException as error:
-        traceback.print_exc()
-        raise FitError(
-            f"opening {opening.source.name} failed: {words(error)}",
-            where=place(error),
-            fix="Correct the model",
-        ) from error
 
 
 def _memory(device: str) -> Memory:
@@ -306,7 +297,7 @@ class _Server:
         return Ended(
             answer=_answer(probe.said),
             done=int.from_bytes(probe.done[:8], "little"),
-            signal=signal.Signals(-code).name if code < 0 else None,
+            signal=signal_name(-code) if code < 0 else None,
             code=code if code >= 0 else None,
             is_late=probe.is_late or status is None,
             host_kills=None if kills is None or now is None else now - kills,

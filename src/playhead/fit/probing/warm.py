@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from playhead.fit.probing.apart import started_apart
+from playhead.fit.probing.apart import fate, started_apart
 from playhead.fit.probing.host_kills import host_kills
 from playhead.fit.probing.messages import Ended, Lines, Opening, Ready, Started, Task
 
@@ -62,8 +62,12 @@ class WarmServer:
         self._probe: int | None = None
         here, there = socket.socketpair()
         self._lines = Lines(here)
-        with there:
-            self._process = started_apart(_MODULE, there, log)
+        try:
+            with there:
+                self._process = started_apart(_MODULE, there, log)
+        except BaseException:
+            self._lines.close()
+            raise
         with self._watched("as it started"):
             self._lines.send(opening)
 
@@ -82,7 +86,10 @@ class WarmServer:
         """
         with self._watched("while it opened the model"):
             self._probe = self._lines.receive(Started, self._seconds).pid
-            return self._lines.receive(Ready, 2 * self._seconds)
+            ready = self._lines.receive(Ready, 2 * self._seconds)
+        # It is gone, and its number may be another's by the time that this is closed.
+        self._probe = None
+        return ready
 
     def do(self, task: Task) -> Ended:
         """Do a task, and wait until its process is gone.
@@ -130,18 +137,11 @@ class WarmServer:
             code = self._process.poll()
             self.close()
             now = host_kills()
+            what = "said nothing any more" if code is None else fate(code)
             raise ServerDiedError(
-                f"the process that has the model {_fate(code)} {when}",
+                f"the process that has the model {what} {when}",
                 None if kills is None or now is None else now - kills,
             ) from error
         except BaseException:
             self.close()
             raise
-
-
-def _fate(code: int | None) -> str:
-    if code is None:
-        return "said nothing any more"
-    if code < 0:
-        return f"was killed ({signal.Signals(-code).name})"
-    return f"ended with exit code {code}"
