@@ -26,7 +26,9 @@ def test_an_amount_is_read(text, amount):
     assert read_amount(text, "--memory") == amount
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "-3GiB", "0GiB", "80 cows", "8e9", "1GiB2", "9" * 40])
+@pytest.mark.parametrize(
+    "text", ["", "GiB", "-3GiB", "0GiB", "80 cows", "8e9", "1GiB2", "9" * 40, "9" * 400, "0.4b"]
+)
 def test_anything_else_is_refused(text):
     with pytest.raises(ConfigError, match=r"no amount of memory.*--memory"):
         read_amount(text, "--memory")

@@ -48,7 +48,7 @@ def read_amount(text: str, where: str) -> int:
     Raises
     ------
     ConfigError
-        If it is no amount above 0.
+        If it is no amount of at least a byte.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def read_amount(text: str, where: str) -> int:
     """
     found = _AMOUNT.fullmatch(text.strip().lower())
     unit = None if found is None else _UNITS.get(found[2])
-    amount = 0 if found is None or unit is None else int(float(found[1]) * unit)
-    if not 0 < amount <= _MOST:
+    amount = 0.0 if found is None or unit is None else float(found[1]) * unit
+    if not 1 <= amount <= _MOST:
         raise ConfigError(
             f"{text!r} is no amount of memory", where=where, fix="Write it as 80GiB or 512MiB"
         )
-    return amount
+    return int(amount)
 
 
 def shown_amount(amount: int) -> str:
