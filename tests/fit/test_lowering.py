@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +60,15 @@ def test_without_a_limit_of_length_it_is_the_number_of_samples():
     assert options_of(Batching(batch_size=30), lower) == {"batch_size": 18}
     one = Costly(bin=None, step=0, slot=0, samples=1, cost=9)
     assert lowered_limit(Batching(batch_size=30), one, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("samples", "length", "second", "is_known"),
+    [(10, 50, 7, True), (9, 50, 6, True), (9, 53, 7, False), (11, 40, 7, False), (9, 9, 8, False)],
+)
+def test_a_batch_is_no_worse_than_another_if_nothing_of_it_is_more(
+    samples, length, second, is_known
+):
+    fitted = Costly(bin=0, step=0, slot=0, samples=10, cost=500, second=7)
+    asked = Costly(bin=0, step=9, slot=1, samples=samples, cost=samples * length, second=second)
+    assert asked.is_no_worse_than(fitted) is is_known

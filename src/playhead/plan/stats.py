@@ -60,7 +60,7 @@ class Costly:
         """Whether it has no more samples, no longer ones, and none with more of the second."""
         return (
             self.samples <= other.samples
-            and self.cost <= other.cost
+            and self.cost * other.samples <= other.cost * self.samples
             and self.second <= other.second
         )
 
