@@ -183,8 +183,13 @@ def test_between_steps_of_a_live_iterator():
 def test_inside_a_step_it_cannot_be():
     inside = loader()
     take(inside, 3)
+    memory = Memory(40)
     with pytest.raises(PositionError, match="inside a step"):
-        quietly(inside, Memory(40))
+        rehearse(inside, memory)
+    # Nothing is tried in vain.
+    assert not memory.seen
+    with pytest.raises(PositionError, match="inside a step"):
+        inside.rebatch(inside.planning)
 
 
 def test_a_sample_that_does_not_fit_alone_is_named_by_its_bucket():
@@ -238,9 +243,10 @@ def test_batches_of_which_nothing_can_be_read_are_passed_over():
 
 def test_buckets_without_samples_are_named():
     short = (leaf("short", 100, most=5),)
-    one = loader(plan=planning(leaves=short))
+    bins = (3 * SECOND, 6 * SECOND, 12_345_670)
+    one = loader(plan=planning(dataclasses.replace(SIZED, bins_us=bins), leaves=short))
     result = rehearse(one, Memory(1000, short))
-    assert result.untried == ["12"]
+    assert result.untried == ["12.34567"]
     assert result.batches == 2
 
 

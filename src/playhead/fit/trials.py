@@ -138,6 +138,7 @@ def _named(batching: Batching, number: int | None) -> str:
     if number is None or batching.bins is None:
         return "without fixed sizes"
     unit = 1 if batching.in_tokens else _US
-    length = f"{batching.bins[number] / unit:g}"
+    # Every digit that a bound has: whole µs up to hours, whole tokens.
+    length = f"{batching.bins[number] / unit:.10g}"
     tokens = batching.bins_tokens
     return length if tokens is None else f"[{length}, {tokens[number]}]"

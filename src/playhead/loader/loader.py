@@ -238,10 +238,12 @@ class Loader:
         return self._run.position_after(batches)
 
     def next_position(self) -> Any:
-        """The position of the batch that comes next; inside a step, that of its start."""
+        """The position of the batch that comes next; a `PositionError` inside a step."""
         if self._restored is not None:
             return self._restored
         run = self._under_way()
+        if run is not None and not run.is_step_start(self._delivered):
+            raise PositionError("batches cannot change inside a step", fix="Wait for its end")
         return self._fresh_position() if run is None else run.position_after(self._delivered)
 
     def rebatch(self, planning: Any) -> None:
@@ -257,10 +259,7 @@ class Loader:
         PositionError
             Inside a step, of which some batches were handed out already.
         """
-        run = self._under_way()
-        if self._restored is not None or run is not None:
-            if run is not None and not (self._restored or run.is_step_start(self._delivered)):
-                raise PositionError("batches cannot change inside a step", fix="Wait for its end")
+        if self._restored is not None or self._under_way() is not None:
             begin = self.next_position()
             self._restored, notes = planning.resume(begin, reseed=None, on_change="error")
             self._say(*notes)
