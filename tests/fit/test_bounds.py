@@ -19,7 +19,6 @@ def test_a_flat_list_comes_back_as_it_was_printed(numbers):
     numbers = sorted(numbers)
     found = read_buckets(str(numbers))
     assert list(found.bounds) == numbers
-    assert not found.in_two_dimensions
     assert not found.beside
 
 
@@ -27,7 +26,6 @@ def test_a_flat_list_comes_back_as_it_was_printed(numbers):
 def test_pairs_come_back_as_they_were_printed(pairs):
     found = read_buckets(str([list(pair) for pair in sorted(pairs)]))
     assert list(found.bounds) == sorted(pairs)
-    assert found.in_two_dimensions
 
 
 def test_a_file_has_what_belongs_to_its_buckets(tmp_path):

@@ -52,11 +52,6 @@ class GivenBuckets:
     """Options that belong to them, of `BESIDE`, as a config has them."""
 
     @property
-    def in_two_dimensions(self) -> bool:
-        """Whether each is a pair of lengths."""
-        return isinstance(self.bounds[0], tuple)
-
-    @property
     def have_own_limits(self) -> bool:
         """Whether an option gives each of them a limit of its own."""
         return any(isinstance(value, (list, tuple)) for value in self.beside.values())
