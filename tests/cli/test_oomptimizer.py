@@ -13,8 +13,11 @@ import pytest
 import typer
 import yaml
 
-from playhead.cli.oomptimizer_request import outputs_of, source_of
+from playhead.cli.oomptimizer_request import identity_of, outputs_of, source_of
 from playhead.errors import ConfigError
+from playhead.fit.bounds import read_buckets
+from playhead.fit.model import ModelSource
+from playhead.fit.training import Training
 from support.command import run_command
 from support.fit_in_memory import write_model
 
@@ -139,6 +142,14 @@ def test_nothing_that_is_read_or_written_is_written_over(tmp_path, flags, said):
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
     assert not list(tmp_path.rglob("*.j*"))
+
+
+def test_what_a_config_in_a_folder_says_is_part_of_the_journal(tmp_path):
+    (tmp_path / "config.json").write_text('{"d_model": 64}')
+    source = ModelSource(kind="hf", name="whisper", config=str(tmp_path))
+    before = identity_of(source, Training(), read_buckets("[5]"), {})
+    (tmp_path / "config.json").write_text('{"d_model": 96}')
+    assert identity_of(source, Training(), read_buckets("[5]"), {}) != before
 
 
 def test_a_pair_names_a_hugging_face_model():
@@ -267,6 +278,25 @@ def test_ctrl_c_says_how_to_go_on(folder, monkeypatch):
         "stopped; what was tried is in p.journal.jsonl, and --resume goes on"
     )
     assert not (folder / "p.yaml").exists()
+
+
+def test_searches_of_another_dtype_or_memory_are_not_in_each_others_way(folder, monkeypatch):
+    from playhead.fit.fake.prober import FakeProber
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeProber, "probe", interrupted)
+
+    def code(*flags):
+        asked = ("fit", "--model", "fit_tiny:make", "-d", "fake", "-b", "[1]", *flags)
+        return run_command(*asked, cwd=folder).returncode
+
+    assert code("--memory", "4GiB") == 130
+    assert code("--memory", "4GiB", "-y", "float16") == 130
+    assert code("--memory", "5GiB") == 130
+    assert code("--memory", "4GiB") == 2
+    assert code("--memory", "4GiB", "--resume") == 130
 
 
 def test_the_commands_of_the_page_are_understood():

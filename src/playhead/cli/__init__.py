@@ -35,7 +35,7 @@ def _commands(  # pyright: ignore[reportUnusedFunction]  (typer calls it)
         typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version."),
     ] = False,
 ) -> None:
-    """Feed speech training: index data, and see a run be killed and resumed."""
+    """Feed speech training: index and check data, and find bins and batch sizes."""
     del version  # its callback has said it
 
 

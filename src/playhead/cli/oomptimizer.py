@@ -119,7 +119,8 @@ def oomptimizer(
     )
     for note in outputs.notes:
         say(f"note: {note}")
-    places = places_of(outputs.profile, journal, identity_of(source, training, asked, {}))
+    named = {"device": device, "memory": amount, "dtype": training.dtype}
+    places = places_of(outputs.profile, journal, identity_of(source, training, asked, named))
     check_places(outputs.profile, places, [buckets, source.config])
     from playhead.fit.device import opened_device  # noqa: PLC0415
     from playhead.fit.problem import Problem  # noqa: PLC0415

@@ -360,6 +360,8 @@ def identity_of(
     config = None
     if source.config is not None:
         path = Path(source.config)
+        if path.is_dir():
+            path /= "config.json"
         content = path.read_bytes() if path.is_file() else source.config.encode()
         config = hashlib.blake2b(content, digest_size=8).hexdigest()
     return {
