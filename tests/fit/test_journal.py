@@ -93,6 +93,23 @@ def test_a_journal_is_not_overwritten(path):
         Journal(path, _IDENTITY)
 
 
+@pytest.mark.parametrize("torn", [b"", b'{"kind": "pro'])
+def test_a_search_that_had_not_begun_is_no_journal(path, torn):
+    head = path.read_bytes().splitlines(keepends=True)[0]
+    path.write_bytes(head + torn)
+    other = {**_IDENTITY, "model": "wav2vec2"}
+    with Journal(path, other) as journal:
+        journal.keep_prediction(0, 1, None)
+    with Journal(path, other, resume=True) as journal:
+        assert journal.predictions == {(0, 1): None}
+
+
+def test_a_search_that_ends_before_its_first_try_leaves_no_journal(tmp_path):
+    with Journal(tmp_path / "search.jsonl", _IDENTITY):
+        assert (tmp_path / "search.jsonl").exists()
+    assert not (tmp_path / "search.jsonl").exists()
+
+
 def test_a_journal_of_another_version_is_refused(path):
     lines = path.read_text().splitlines(keepends=True)
     lines[0] = json.dumps({**json.loads(lines[0]), "format": 99}) + "\n"

@@ -229,6 +229,8 @@ def test_no_size_is_above_the_largest_that_may_be(verify_steps):
     model = _with(simulated_model(5), max_batch_size=100)
     answer, records = search(model, verify_steps=verify_steps)
     assert set(answer.sizes) == {100}
+    said = f"the largest size that is allowed, 100: {len(model.buckets)};"
+    assert any(said in note for note in answer.notes)
     assert len(records) <= 35
 
 

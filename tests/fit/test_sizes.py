@@ -71,6 +71,12 @@ def test_merging_changes_no_sample_s_batch_size(found):
     assert [merge.bound for merge in merges] == [b for b in bounds if b not in left]
 
 
+def test_sizes_that_only_their_limit_holds_down_are_not_merged():
+    left, sizes, merges = merged([1.0, 2.0, 3.0, 4.0], [64, 64, 8, 8], most=64)
+    assert (left, sizes) == ((1.0, 2.0, 4.0), (64, 64, 8))
+    assert [merge.bound for merge in merges] == [3.0]
+
+
 def test_pairs_are_never_merged():
     bounds = [(1, 5), (1, 9)]
     assert merged(bounds, [4, 4]) == (tuple(bounds), (4, 4), ())

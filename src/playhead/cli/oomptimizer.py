@@ -157,7 +157,7 @@ def oomptimizer(
     from playhead.fit.profile import Profile  # noqa: PLC0415
 
     facts = _facts(opened, problem, training, found, fraction=memory_fraction)
-    profile = Profile.of(_measured(opened, found), asked, facts)
+    profile = Profile.of(_measured(opened, found), asked, facts, problem.largest)
     for note in notes:
         if note not in said:
             say(f"note: {note}")

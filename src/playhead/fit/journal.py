@@ -101,7 +101,9 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Close the file, so that another process may write it."""
+        """Close the file, so that another process may write it; one without a try is removed."""
+        if not (self.records or self.predictions):
+            self.path.unlink(missing_ok=True)
         self._held.close()
 
     def append(self, record: ProbeRecord | MixRecord) -> None:
@@ -141,6 +143,15 @@ class Journal:
                     fix="Give another path, or remove it",
                 ) from None
             whole = start + len(line)
+        if whole and not resume:
+            if self.records or self.predictions:
+                raise ConfigError(
+                    "there is a journal already",
+                    where=str(self.path),
+                    fix="Go on from it with --resume, give another path, or remove it",
+                )
+            # Its search had not begun.
+            whole = 0
         os.ftruncate(self._held.descriptor, whole)
         os.lseek(self._held.descriptor, whole, os.SEEK_SET)
         if not whole:
@@ -187,11 +198,7 @@ class Journal:
                 fix="Give another path, or remove it",
             )
         if not resume:
-            raise ConfigError(
-                "there is a journal already",
-                where=str(self.path),
-                fix="Resume it, give another path, or remove it",
-            )
+            return
         found: dict[str, Any] = header["identity"]
         missing = object()
         for name in sorted({*found, *identity}):

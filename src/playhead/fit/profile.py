@@ -42,7 +42,11 @@ class Profile:
 
     @classmethod
     def of(
-        cls, found: Sequence[FoundBucket], given: GivenBuckets, facts: Mapping[str, str]
+        cls,
+        found: Sequence[FoundBucket],
+        given: GivenBuckets,
+        facts: Mapping[str, str],
+        most: int | None = None,
     ) -> Profile:
         """Return the profile of what a search found.
 
@@ -55,13 +59,15 @@ class Profile:
             may, neighbours of equal size are not merged.
         facts
             What the sizes were found for and with, by name.
+        most
+            The largest size that was allowed; None where none was in the way.
         """
         fitting = [number for number, one in enumerate(found) if one.batch_size]
         bounds = tuple(found[number].bucket.bound for number in fitting)
         sizes = tuple(found[number].batch_size for number in fitting)
         merges: tuple[Merge, ...] = ()
         if not given.have_own_limits:
-            bounds, sizes, merges = merged(bounds, sizes)
+            bounds, sizes, merges = merged(bounds, sizes, most)
         beside = {
             name: [value[number] for number in fitting] if isinstance(value, list) else value
             for name, value in given.beside.items()

@@ -155,6 +155,12 @@ class State:
                 notes += (f"bucket {bucket.bound}: not even {self.problem.multiple_of} fits",)
             elif size < fits:
                 notes += (f"bucket {bucket.bound}: {fits} fits, but sizes do not rise: {size}",)
+        capped = sum(size == self.problem.largest > 0 for size in sizes)
+        if capped:
+            most = self.problem.largest
+            notes += (
+                f"buckets of the largest size that is allowed, {most}: {capped}; more may fit",
+            )
         if not self.problem.verify_steps:
             notes += ("no mix was tried: training mixes shapes, and may need a little more",)
         return Finished(sizes=sizes, notes=notes)

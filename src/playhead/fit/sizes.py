@@ -90,7 +90,7 @@ def multiples(sizes: Sequence[int], multiple_of: int) -> tuple[int, ...]:
 
 
 def merged(
-    bounds: Sequence[Bound], sizes: Sequence[int]
+    bounds: Sequence[Bound], sizes: Sequence[int], most: int | None = None
 ) -> tuple[tuple[Bound, ...], tuple[int, ...], tuple[Merge, ...]]:
     """Make neighbours of equal size one bucket, the longer one, where bounds are one number.
 
@@ -100,6 +100,9 @@ def merged(
         The buckets as a config has them, shortest first.
     sizes
         Batch size of each.
+    most
+        The largest size that was allowed: buckets that reach it are equal for no reason of memory,
+        and stay apart.
 
     Returns
     -------
@@ -119,7 +122,7 @@ def merged(
     left: list[tuple[Bound, int]] = []
     merges: list[Merge] = []
     for bound, size in zip(bounds, sizes, strict=True):
-        if left and left[-1][1] == size:
+        if left and left[-1][1] == size != most:
             merges.append(Merge(bound=left.pop()[0], into=bound, batch_size=size))
         left.append((bound, size))
     return tuple(bound for bound, _ in left), tuple(size for _, size in left), tuple(merges)
