@@ -16,6 +16,7 @@ from playhead.fit.bucket import LengthRule
 from playhead.fit.models.ctc import ctc_labels, ctc_loss
 from playhead.fit.models.moving import device_of
 from playhead.fit.models.optimizers import class_of_optimizer, named_optimizer
+from playhead.fit.probing.fault import words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -221,12 +222,12 @@ def _config_of(given: str) -> Any:
     except Exception as error:
         if is_path:
             raise ConfigError(
-                f"the config cannot be read: {_line(error)}",
+                f"the config cannot be read: {words(error)}",
                 where=given,
                 fix="Give a config as transformers writes it",
             ) from error
         raise SourceNotFoundError(
-            f"the hub gives no config of that name: {_line(error)}",
+            f"the hub gives no config of that name: {words(error)}",
             where=given,
             fix="Correct the name, or give a folder or a config.json",
         ) from error
@@ -252,7 +253,7 @@ def _made(recipe: _Recipe, config: Any, source: ModelSource) -> Any:
             (enable or module.gradient_checkpointing_enable)()
     except Exception as error:
         raise ConfigError(
-            f"no model can be made of a {config.model_type} config: {_line(error)}",
+            f"no model can be made of a {config.model_type} config: {words(error)}",
             where=source.config,
             fix="Correct the config, or choose another recipe",
         ) from error
@@ -291,7 +292,3 @@ def _first(config: Any, *attributes: str) -> Any:
         if found is not None:
             return found
     return None
-
-
-def _line(error: Exception) -> str:
-    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])

@@ -11,6 +11,7 @@ from playhead.errors import ConfigError, FitError, MissingExtraError, SourceNotF
 from playhead.fit.models.lightning_module import make_trainer
 from playhead.fit.models.quiet import quiet
 from playhead.fit.models.schema_model import SchemaModel, declared_model
+from playhead.fit.probing.fault import words
 from playhead.user_code import load_module
 
 if TYPE_CHECKING:
@@ -180,10 +181,8 @@ def _told(name: str) -> Generator[None]:
     except (ConfigError, FitError, MissingExtraError):
         raise
     except Exception as error:
-        lines = str(error).strip().splitlines()
-        reason = ": ".join([type(error).__name__, *lines[:1]])
         raise FitError(
-            f"the model cannot be opened: {reason}",
+            f"the model cannot be opened: {words(error)}",
             where=name,
             fix="Open it in Python, which tells where it fails, and correct it",
         ) from error

@@ -17,6 +17,7 @@ from playhead.fit.models.losses import loss_of
 from playhead.fit.models.moving import device_of
 from playhead.fit.models.optimizers import class_of_optimizer, named_optimizer, optimizer_of
 from playhead.fit.models.schema import read_schema
+from playhead.fit.probing.fault import words
 from playhead.user_code import load_module
 
 if TYPE_CHECKING:
@@ -161,9 +162,8 @@ def _declared(module: Any) -> Any:
     try:
         return getattr(module, _ATTRIBUTE)
     except Exception as error:
-        reason = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
         raise FitError(
-            f"the class {type(module).__name__} has a schema that fails: {reason}",
+            f"the class {type(module).__name__} has a schema that fails: {words(error)}",
             where=_ATTRIBUTE,
             fix="Wrap it in a module of your own with make_batch and training_step",
         ) from error
