@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def _steps(asked: dict[str, Any]) -> Any:
     ]
     counted = None if on_gpu else LiveTensors(limit=asked["budget"])
     if counted is not None:
-        counted.watch(model.module.parameters())
+        counted.watch(chain(model.module.parameters(), model.module.buffers()))
     with counted or nullcontext():
         prepared = prepare(model, training)
 
