@@ -60,5 +60,5 @@ def tell(folder):
 @pytest.fixture
 def impatient(prober, monkeypatch):
     """That prober, with steps that may take no more than a moment."""
-    monkeypatch.setattr(prober, "_options", replace(OPTIONS, seconds=4.0))
+    monkeypatch.setattr(prober, "_options", replace(OPTIONS, seconds=8.0))
     return prober

@@ -50,7 +50,8 @@ def test_threads_that_stay_are_left_behind_by_a_fork_and_those_that_end_are_not(
     ending = threading.Thread(target=lambda: None, name="ending")
     for thread in (staying, ending):
         thread.start()
-    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), staying, ending])
+    monkeypatch.setattr(server, "_JOIN_SECONDS", 0.5)
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), ending, staying])
     try:
         assert broken_by_fork() == "opening the model starts threads (staying)"
     finally:
