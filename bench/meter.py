@@ -1,4 +1,4 @@
-"""Clocks of CPU time, and how a measurement hands its figures back; runs in every environment."""
+"""Meters of CPU time and memory, and how a measurement hands its figures back; for every Python."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import resource
 import statistics
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Settings", "cpu_of", "cpu_seconds", "main", "median_cpu"]
+__all__ = ["Settings", "cpu_of", "cpu_seconds", "main", "median_cpu", "most_memory_of"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -47,6 +48,29 @@ def median_cpu(act: Callable[[], object], repeats: int = 3) -> float:
     return statistics.median(cpu_of(act) for _ in range(repeats))
 
 
+def most_memory_of(act: Callable[[], object]) -> float:
+    """Most memory of this process in a call above that before it, pages of files left out (MB).
+
+    Looking takes time: a call whose time counts is measured apart.
+    """
+    before = peak = _own_kilobytes()
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.002):
+            peak = max(peak, _own_kilobytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        act()
+    finally:
+        done.set()
+        watcher.join()
+    return (peak - before) / 1024
+
+
 def main(measure: Callable[[Settings], dict[str, float]]) -> None:
     """Run a measurement as the driver asks, and print its figures as the last line."""
     parser = argparse.ArgumentParser()
@@ -54,6 +78,10 @@ def main(measure: Callable[[Settings], dict[str, float]]) -> None:
     parser.add_argument("--quick", action="store_true")
     figures = measure(parser.parse_args(namespace=Settings()))
     sys.stdout.write("\n" + json.dumps(figures) + "\n")
+
+
+def _own_kilobytes() -> int:
+    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
 
 
 def _of_live_children() -> float:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 
 from lengths import speech_seconds
-from meter import Settings, cpu_of, main
+from meter import Settings, cpu_of, main, most_memory_of
 from playhead.bins.estimate import estimate_bins
 from playhead.bins.settings import BinSettings
 from playhead.plan import LeafColumns, Shape
@@ -57,26 +56,8 @@ def _one(data: Path, name: str, what: str) -> float:
     two = name == "two"
     asked = BinSettings(optimize=name == "optimized", sub_buckets=2 if two else None)
     shape = Shape(tokens=_DIGEST if two else None)
-    if what == "cpu_s":
-        return cpu_of(lambda: estimate_bins([leaf], shape, asked))
-    before = peak = _own_kilobytes()
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.002):
-            peak = max(peak, _own_kilobytes())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    estimate_bins([leaf], shape, asked)
-    done.set()
-    watcher.join()
-    return (peak - before) / 1024
-
-
-def _own_kilobytes() -> int:
-    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
+    measured = cpu_of if what == "cpu_s" else most_memory_of
+    return measured(lambda: estimate_bins([leaf], shape, asked))
 
 
 if __name__ == "__main__":

@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from columns import mapped_leaf
 
-from meter import Settings, main
+from meter import Settings, main, most_memory_of
 from playhead.plan import Batching, Shape, plan_window, start
 
 
 def own_megabytes(data: Path, rows: int) -> float:
     """Most memory while windows are planned, pages of files left out, above that before (MB)."""
-    before = peak = _own_kilobytes()
-    done = threading.Event()
 
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.002):
-            peak = max(peak, _own_kilobytes())
+    def plan_windows() -> None:
+        leaves, shape = [mapped_leaf(data, rows)], Shape()
+        batching = Batching(micro_batches_per_step=64, batch_duration_us=660_000_000)
+        position = start(leaves, shape, batching, seed=1)
+        for _ in range(3):
+            plan = plan_window(position, leaves, shape, batching)
+            position = plan.position_at(plan.num_steps)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    leaves, shape = [mapped_leaf(data, rows)], Shape()
-    batching = Batching(micro_batches_per_step=64, batch_duration_us=660_000_000)
-    position = start(leaves, shape, batching, seed=1)
-    for _ in range(3):
-        plan = plan_window(position, leaves, shape, batching)
-        position = plan.position_at(plan.num_steps)
-    done.set()
-    watcher.join()
-    return (peak - before) / 1024
-
-
-def _own_kilobytes() -> int:
-    return int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
+    return most_memory_of(plan_windows)
 
 
 def measure(settings: Settings) -> dict[str, float]:
