@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lhotse.dataset.sampling.dynamic_bucketing import estimate_duration_buckets
 
 from playhead.bins.equal_mass import equal_mass_edges
-from playhead.bins.histogram import Histogram
+from support.spectra import spectrum_of
 
 # Of 1/32 s: exact in binary and in units of 10 µs, so that no rounding decides.
 _UNITS = 3125
@@ -19,14 +19,6 @@ class _Seconds:
 
     def measure_length(self, example):
         return example
-
-
-def spectrum_of(lengths, weights=1.0):
-    histogram = Histogram()
-    lengths, weights = np.broadcast_arrays(np.asarray(lengths, dtype=np.int64), weights)
-    for weight in np.unique(weights):
-        histogram.add(lengths[weights == weight], float(weight))
-    return histogram.spectrum()
 
 
 @given(

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 
 from playhead.bins import padding
 from playhead.bins.equal_mass import equal_mass_edges
-from playhead.bins.histogram import Histogram
 from playhead.bins.padding import least_padding_edges, padding_share
-
-
-def spectrum_of(lengths, weights=1.0):
-    histogram = Histogram()
-    lengths, weights = np.broadcast_arrays(np.asarray(lengths, dtype=np.int64), weights)
-    for weight in np.unique(weights):
-        histogram.add(lengths[weights == weight], float(weight))
-    return histogram.spectrum()
+from support.spectra import spectrum_of
 
 
 def closed(edges, spectrum):
