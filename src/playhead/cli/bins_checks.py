@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playhead.cli.same_file import is_same
 from playhead.errors import ConfigError
-from playhead.paths import exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["either", "is_same", "refuse_idle", "refuse_nan", "refuse_to_replace", "tokenizer_of"]
+__all__ = ["either", "refuse_idle", "refuse_nan", "refuse_to_replace", "tokenizer_of"]
 
 
 def refuse_idle(where: str, fix: str, **options: Any) -> None:
@@ -104,13 +103,6 @@ def _refuse(option: str, path: str, others: Sequence[str]) -> None:
             where=path,
             fix="Give another name; --output-config writes a whole config",
         )
-
-
-def is_same(path: str, other: str) -> bool:
-    """Say whether two paths are one file, which need not exist yet."""
-    if exists(path) and exists(other):
-        return Path(path).samefile(other)
-    return os.path.abspath(path) == os.path.abspath(other)  # noqa: PTH100 - paths are strings
 
 
 def tokenizer_of(tokenizers: Sequence[str], langs: Sequence[str]) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead.cli.bins_checks import is_same
+from playhead.cli.same_file import is_same
 from playhead.errors import ConfigError, SourceNotFoundError
 from playhead.fit.amounts import read_amount
 from playhead.fit.model import ModelSource
