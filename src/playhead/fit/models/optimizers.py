@@ -38,15 +38,6 @@ class SeveralOptimizers:
         """The groups of all."""
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
-    @property
-    def state(self) -> dict[Any, Any]:
-        """What they hold for each weight."""
-        return {
-            weight: state
-            for optimizer in self.optimizers
-            for weight, state in optimizer.state.items()
-        }
-
     def step(self) -> None:
         """Let each do its step."""
         for optimizer in self.optimizers:
