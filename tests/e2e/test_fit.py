@@ -50,7 +50,13 @@ def start(folder, *arguments):
 
 
 def finish(process, seconds=150):
-    out, err = process.communicate(timeout=seconds)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        # Of a process that was late nothing is left behind.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate(timeout=30)
     assert "Traceback" not in err, err
     return process.returncode, out, err
 

@@ -240,6 +240,8 @@ def _write(path: str, text: str) -> None:
     except OSError as error:
         # The file that the system names is a hidden one beside it.
         raise StorageError(
-            f"the file cannot be written: {error.strerror or error}", where=path
+            f"the file cannot be written: {error.strerror or error}",
+            where=path,
+            fix="Give a name in a folder that you may write to, with room for it",
         ) from error
     say(f"Wrote {path}.")

@@ -101,7 +101,9 @@ def _of_file(path: str) -> GivenBuckets:
         ) from None
     except OSError as error:
         raise ConfigError(
-            f"the file of buckets cannot be read: {error.strerror}", where=path
+            f"the file of buckets cannot be read: {error.strerror}",
+            where=path,
+            fix="Give a file that you may read",
         ) from None
     if not isinstance(content, dict):
         return GivenBuckets(bounds=_checked(content, path))
