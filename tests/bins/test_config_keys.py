@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.bins.config_keys import lines_of, yaml_of
+from playhead.bins.config_keys import keys_of, lines_of, yaml_of
 from playhead.bins.decimals import in_decimals, rounded_up
 from playhead.bins.quantized import quantized
+from playhead.bins.result import Bins
 from playhead.blend.yaml_loader import parse_yaml
+from playhead.config import Options
 from playhead.loader.settings import microseconds
 
 
@@ -20,6 +22,15 @@ def test_every_number_survives_yaml_and_command_lines(units):
     printed = dict(line.split("=", 1) for line in lines_of(keys))
     assert parse_yaml(printed["bucket_duration_bins"].encode(), "x") == keys["bucket_duration_bins"]
     assert printed["use_bucketing"] == "0"
+
+
+def test_lenient_bins_say_that_they_are():
+    pairs = Bins(in_tokens=False, bounds=((2.5, 9), (4.0, 12)), ratios=None, longest=4.0)
+    lenient = Options(bucketing_2d_strict_mode=False)
+    assert keys_of(pairs, lenient)["bucketing_2d_strict_mode"] is False
+    flat = Bins(in_tokens=False, bounds=(2.5, 4.0), ratios=None, longest=4.0)
+    for bins, options in ((pairs, Options()), (flat, lenient)):
+        assert "bucketing_2d_strict_mode" not in keys_of(bins, options)
 
 
 @given(st.integers(1, 10**12))
