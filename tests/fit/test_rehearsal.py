@@ -299,6 +299,13 @@ def test_of_two_lengths_the_batch_of_most_tokens_is_the_worst():
     assert result.lowered == {"bucket_batch_size": [6, 3, 6, 3]}
 
 
+def test_buckets_without_samples_are_named_with_their_part():
+    short = (leaf("short", 100, most=5),)
+    parts = {"long": planning(leaves=LEAVES), "short": planning(leaves=short)}
+    one = loader(plan=fused(parts, "round_robin", [1, 1]))
+    assert rehearse(one, lambda _: None).untried == ["12 of part short"]
+
+
 @pytest.mark.parametrize("fusion", ["round_robin", "zip"])
 def test_parts_are_lowered_one_by_one(fusion):
     parts = {

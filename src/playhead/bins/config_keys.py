@@ -41,7 +41,7 @@ def keys_of(bins: Bins, options: Options) -> dict[str, Any]:
     if bins.ratios is not None:
         keys["max_tpt" if bins.in_tokens else "max_tps"] = list(bins.ratios)
     if isinstance(bins.bounds[0], tuple) and not options.bucketing_2d_strict_mode:
-        # What has a bin of these by it has none, or another, without.
+        # In the strict mode, which is the default, a sample may find none of these bins.
         keys["bucketing_2d_strict_mode"] = False
     return keys
 

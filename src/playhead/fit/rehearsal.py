@@ -51,7 +51,8 @@ class Rehearsal:
     """Options that were lowered, with their new values, as a config has them; with `multi_config`,
     by `part.option`. Empty where everything fitted."""
     untried: Sequence[str] = ()
-    """Buckets without a sample in what comes next, as a config has them."""
+    """Buckets without a sample in what comes next, as a config has them; with `multi_config`, with
+    their part."""
 
 
 def rehearse(loader: Loader, step: Callable[[Any], object]) -> Rehearsal:

@@ -98,8 +98,11 @@ class Trials:
                 if number not in by_bin or kind[0][0].cost > by_bin[number][0][0].cost:
                     by_bin[number] = kind
             numbers = range(len(planning.batching.sizes))
+            part = f" of part {name}" if name else ""
             self.untried += [
-                _named(planning.batching, number) for number in numbers if number not in by_bin
+                f"{_named(planning.batching, number)}{part}"
+                for number in numbers
+                if number not in by_bin
             ]
             kinds = [by_bin[number] for number in sorted(by_bin, reverse=True)]
         return kinds
