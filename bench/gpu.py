@@ -154,6 +154,7 @@ def _measure(
         memory=memory,
         fraction=options.memory_fraction,
         seconds=900.0,
+        prediction_seconds=60.0,
         log=folder / f"{stem}.log",
     ) as opened:
         problem = Problem(

@@ -72,6 +72,7 @@ def test_help_needs_no_torch_and_the_alias_has_the_same_options():
         ((*MODEL, "-f", "1.2"), "--memory-fraction is 1.2, and has to be above 0 and up to 1"),
         ((*MODEL, "--salm-audio-token-ratio", "0"), "--salm-audio-token-ratio is 0"),
         ((*MODEL, "--probe-timeout", "0"), "--probe-timeout is 0"),
+        ((*MODEL, "--prediction-timeout", "0"), "--prediction-timeout is 0"),
         ((*MODEL, "--multiple-of", "8", "--max-batch-size", "4"), "--multiple-of is 8, and has"),
         ((*MODEL, "-y", "int8"), "'int8' is no dtype to train in"),
         ((*MODEL, "-d", "fake"), "--device fake has no memory of its own"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -116,7 +117,13 @@ def test_sizes_are_the_largest_that_fit_and_a_loader_trains_with_them(
         f"=> Optimal setting for bucket=4 (input=4000 output=48) is max_batch_size={sizes[1]}"
         in out
     )
-    assert "OK!" in err
+    fitted = [line for line in err.splitlines() if line.endswith("OK!")]
+    assert fitted
+    for line in fitted:
+        tensors, predicted = re.findall(r"([\d.]+ MiB)", line)[:2]
+        assert f"tensors {tensors} (predicted {predicted})" in line
+        # On a CPU it is what was predicted, to the last digit.
+        assert tensors == predicted
     # Every try is in the journal, and nothing that did not fit is in the answer.
     for number, size in enumerate(sizes):
         own = [one for one in tries(folder) if one.get("bucket") == number]

@@ -48,6 +48,7 @@ def oomptimizer(
     max_batch_size: given.MaxBatchSize = 4096,
     verify: given.Verify = None,
     probe_timeout: given.ProbeTimeout = 900.0,
+    prediction_timeout: given.PredictionTimeout = 60.0,
     ratio: given.Ratio = 12.0,
     salm_audio_token_ratio: given.SalmAudioTokenRatio = None,
     optimizer_name: given.OptimizerName = None,
@@ -93,6 +94,7 @@ def oomptimizer(
     check_range("--ratio", ratio, least=0)
     check_range("--memory-fraction", memory_fraction, least=0, most=1)
     check_range("--probe-timeout", probe_timeout, least=0)
+    check_range("--prediction-timeout", prediction_timeout, least=0)
     if salm_audio_token_ratio is not None:
         check_range("--salm-audio-token-ratio", salm_audio_token_ratio, least=0, most=1)
     check_range("--multiple-of", multiple_of, least=0, most=max_batch_size)
@@ -122,9 +124,11 @@ def oomptimizer(
     named = {"device": device, "memory": amount, "dtype": training.dtype}
     places = places_of(outputs.profile, journal, identity_of(source, training, asked, named))
     check_places(outputs.profile, places, [buckets, source.config])
+    from playhead.cli.oomptimizer_text import Waiter  # noqa: PLC0415
     from playhead.fit.device import opened_device  # noqa: PLC0415
     from playhead.fit.problem import Problem  # noqa: PLC0415
 
+    waiter = Waiter()
     with (
         _resumable(places.journal, dry_run=dry_run),
         opened_device(
@@ -135,7 +139,9 @@ def oomptimizer(
             memory=amount,
             fraction=memory_fraction,
             seconds=probe_timeout,
+            prediction_seconds=prediction_timeout,
             log=places.log,
+            onlooker=waiter,
         ) as opened,
     ):
         problem = Problem(
@@ -159,7 +165,7 @@ def oomptimizer(
     facts = _facts(opened, problem, training, found, fraction=memory_fraction)
     profile = Profile.of(_measured(opened, found), asked, facts, problem.largest)
     for note in notes:
-        if note not in said:
+        if note not in {*said, *waiter.said}:
             say(f"note: {note}")
     _say_found(found, profile, opened, training, memory_fraction, as_json=as_json)
     if outputs.profile is not None:

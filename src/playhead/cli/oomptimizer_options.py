@@ -27,6 +27,7 @@ __all__ = [
     "MultipleOf",
     "OptimizerName",
     "Output",
+    "PredictionTimeout",
     "PretrainedName",
     "ProbeTimeout",
     "Ratio",
@@ -167,6 +168,14 @@ ProbeTimeout = Annotated[
     float,
     typer.Option(
         help="Seconds that opening the model and then each step may take.",
+        metavar="SECONDS",
+        rich_help_panel=_SEARCH,
+    ),
+]
+PredictionTimeout = Annotated[
+    float,
+    typer.Option(
+        help="Seconds that each prediction may take; after that the search goes on without any.",
         metavar="SECONDS",
         rich_help_panel=_SEARCH,
     ),

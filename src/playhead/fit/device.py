@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playhead.fit.bucket import Bound, Bucket
-    from playhead.fit.fake.asking import PredictorApart
+    from playhead.fit.fake.asking import Onlooker, PredictorApart
     from playhead.fit.model import ModelSource
     from playhead.fit.prober import Prober
     from playhead.fit.training import Training
@@ -54,7 +54,9 @@ def opened_device(
     memory: int | None,
     fraction: float,
     seconds: float,
+    prediction_seconds: float,
     log: Path,
+    onlooker: Onlooker | None = None,
 ) -> Generator[Opened]:
     """Open a model on a device; what was started for it ends with the block.
 
@@ -74,8 +76,12 @@ def opened_device(
         Share of it that the allocator may hold.
     seconds
         How long opening the model and then each step may take.
+    prediction_seconds
+        How long each prediction may take.
     log
         Where everything goes that models write.
+    onlooker
+        Who waits for predictions.
 
     Yields
     ------
@@ -91,7 +97,15 @@ def opened_device(
     """
     from playhead.fit.fake.asking import PredictorApart  # noqa: PLC0415  (--help needs none of it)
 
-    with PredictorApart(source, training, device, seconds=seconds, log=log) as predictor:
+    with PredictorApart(
+        source,
+        training,
+        device,
+        seconds=seconds,
+        prediction_seconds=prediction_seconds,
+        log=log,
+        onlooker=onlooker,
+    ) as predictor:
         if device == FAKE:
             assert memory is not None, "a device that is not there has no memory of its own"
             yield _fake(predictor, bounds, training, memory=memory, fraction=fraction)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,10 +90,11 @@ def asked(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     opened: list[PredictorApart] = []
 
-    def make(name: str, seconds: float = 60) -> PredictorApart:
+    def make(name: str, **options: Any) -> PredictorApart:
         source = ModelSource(kind="code", name=f"foretold:{name}")
         log = tmp_path / "log"
-        made = PredictorApart(source, Training(), "fake", seconds=seconds, log=log)
+        limits = {"seconds": 60, "prediction_seconds": 60, **options}
+        made = PredictorApart(source, Training(), "fake", log=log, **limits)
         opened.append(made)
         return made
 
@@ -134,21 +136,36 @@ def test_a_model_that_does_not_exist_is_refused(asked):
         asked("nothing").open()
 
 
-def test_a_step_that_ends_or_hangs_is_the_end_of_predictions_alone(asked, monkeypatch):
+class Onlooker:
+    def __init__(self):
+        self.heard = []
+
+    @contextmanager
+    def waiting(self):
+        self.heard.append("waits")
+        yield
+
+    def give_up(self, why):
+        self.heard.append(why)
+
+
+def test_a_step_that_ends_or_hangs_is_the_end_of_predictions_alone(asked):
     leaves = asked("Leaves")
     assert leaves.predict(BUCKET, 1) is None
     assert leaves.blocked == "SystemExit: 0"
     leaves.close()
     before = children(os.getpid())
-    hangs = asked("Hangs")
+    onlooker = Onlooker()
+    hangs = asked("Hangs", prediction_seconds=0.5, onlooker=onlooker)
     hangs.open()
     [child] = children(os.getpid()) - before
-    monkeypatch.setattr(hangs, "_seconds", 0.5)
     assert hangs.predict(BUCKET, 1) is None
-    assert hangs.blocked == "the process that predicts said nothing for 0.5 s as it predicted"
+    why = "a prediction took more than 0.5 s, the limit that --prediction-timeout sets"
+    assert hangs.blocked == why
     with pytest.raises(ProcessLookupError):
         os.kill(child, signal.SIGCONT)
     assert hangs.predict(BUCKET, 1) is None
+    assert onlooker.heard == ["waits", why]
 
 
 @pytest.mark.parametrize("name", ["Forks", "ends_and_leaves_another"])

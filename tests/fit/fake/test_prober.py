@@ -79,3 +79,14 @@ def test_a_model_that_cannot_run_fake_cannot_be_probed_so():
         blocked.probe(0, 1)
     with pytest.raises(FitError, match="Search on a GPU"):
         blocked.mix([1, 1, 1], 1, 0)
+
+
+def test_a_record_has_the_seconds_of_all_predictions_since_the_last(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr(f"{FakeProber.__module__}.time.monotonic", lambda: next(clock))
+    made = prober()
+    made.predict(0, 1)
+    made.predict(0, 2)
+    assert made.probe(0, 3).seconds == 3
+    assert made.probe(0, 3).seconds == 1
+    assert made.mix([1, 1, 0], 1, 0).seconds == 2

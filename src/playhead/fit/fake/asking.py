@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -16,13 +16,14 @@ from playhead.fit.probing.messages import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from playhead.fit.bucket import Bucket
     from playhead.fit.model import ModelSource
     from playhead.fit.training import Training
 
-__all__ = ["PredictorApart"]
+__all__ = ["Onlooker", "PredictorApart"]
 
 _MODULE: Final = "playhead.fit.fake.serving"
 _LEAVE_SECONDS: Final = 5.0
@@ -30,6 +31,18 @@ _LEAVE_SECONDS: Final = 5.0
 
 class _GoneError(Exception):
     """The process that predicts has ended, or says nothing any more."""
+
+
+class Onlooker(Protocol):
+    """Somebody who waits for predictions."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Wait for one, as long as the block lasts."""
+        ...
+
+    def give_up(self, why: str) -> None:
+        """Hear why there will be none any more, in one line."""
+        ...
 
 
 class PredictorApart:
@@ -47,9 +60,13 @@ class PredictorApart:
     device
         As `playhead.fit.fake.predictor.predictor` takes it.
     seconds
-        How long opening the model and then each prediction may take.
+        How long opening the model may take.
+    prediction_seconds
+        How long each prediction may take then.
     log
         Where everything goes that the model writes; it is appended to.
+    onlooker
+        Who waits.
 
     Attributes
     ----------
@@ -60,12 +77,21 @@ class PredictorApart:
     """
 
     def __init__(
-        self, source: ModelSource, training: Training, device: str, *, seconds: float, log: Path
+        self,
+        source: ModelSource,
+        training: Training,
+        device: str,
+        *,
+        seconds: float,
+        prediction_seconds: float,
+        log: Path,
+        onlooker: Onlooker | None = None,
     ) -> None:
         self.blocked: str | None = None
         self.notes: tuple[str, ...] = ()
         self._subject = Subject(source=source, training=training, device=device)
-        self._seconds, self._log = seconds, log
+        self._seconds, self._prediction_seconds, self._log = seconds, prediction_seconds, log
+        self._onlooker = onlooker
         self._lines: Lines | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -129,10 +155,17 @@ class PredictorApart:
         """
         if self.blocked is not None:
             return None
+        with nullcontext() if self._onlooker is None else self._onlooker.waiting():
+            peak = self._foretold(Question(bucket=bucket, batch_size=batch_size))
+        if self.blocked is not None and self._onlooker is not None:
+            self._onlooker.give_up(self.blocked)
+        return peak
+
+    def _foretold(self, question: Question) -> int | None:
         try:
             if self._lines is None:
                 self._opened()
-            foretold = self._asked(Question(bucket=bucket, batch_size=batch_size))
+            foretold = self._asked(question)
         except (_GoneError, FitError) as error:
             # Probes tell what predictions cannot.
             self.blocked = str(error)
@@ -161,7 +194,13 @@ class PredictorApart:
         assert self._lines is not None
         with self._watched("as it predicted"):
             self._lines.send(question)
-            return self._lines.receive(Foretold, self._seconds)
+            try:
+                return self._lines.receive(Foretold, self._prediction_seconds)
+            except TimeoutError as error:
+                raise _GoneError(
+                    f"a prediction took more than {self._prediction_seconds:g} s, the limit that"
+                    " --prediction-timeout sets"
+                ) from error
 
     @contextmanager
     def _watched(self, when: str) -> Generator[None]:

@@ -21,7 +21,12 @@ from playhead.fit.fake.ctc import ctc_loss
 from playhead.fit.fake.cuda_rules import cuda_rules
 from playhead.fit.fake.norms import RealNorms
 from playhead.fit.fake.opening import opened_fake, quietly, real_copies
-from playhead.fit.fake.recurrent import RecurrentLayers
+from playhead.fit.fake.recurrent import (
+    RecurrentLayers,
+    RecurrentTooLongError,
+    refusing_long,
+    whole_layers,
+)
 from playhead.fit.fake.stand_ins import StandIns
 from playhead.fit.fake.values import SmallValues
 from playhead.fit.live_tensors import LiveTensors
@@ -140,6 +145,9 @@ class Predictor:
             return self._steps.peak(bucket, batch_size)
         except PlayheadError:
             raise
+        except RecurrentTooLongError as error:
+            self.blocked = str(error)
+            return None
         except Exception as error:  # noqa: BLE001  (any code of people may fail in any way)
             self._fail(reason(error, self._steps.module))
             return None
@@ -235,6 +243,7 @@ class _FakeSteps:
         self._modes = (self._fake, RealNorms(), self._recurrent, self._values)
         self._attention = Attention(attention)
         self._losses = 0
+        self._recurrences = 0
         self._tensors = LiveTensors(device="cuda" if method == "cuda" else None)
         with current(self._card):
             self.model = opened_fake(open_on, "cuda" if method == "cuda" else "cpu", self._fake)
@@ -270,13 +279,16 @@ class _FakeSteps:
             )
         if self._losses:
             notes.append(f"CTC's loss: what it holds, in {self._losses} calls")
-        if calls := self._recurrent.calls:
+        if calls := self._recurrent.calls + self._recurrences:
             notes.append(f"recurrent layers: what they keep is roughly known, in {calls} calls")
         if looked := self._values.looked.total():
             notes.append(
                 f"Python looked into small tensors {looked} times; numbers drawn evenly were a half"
             )
         return tuple(notes)
+
+    def _count_recurrence(self) -> None:
+        self._recurrences += 1
 
     def _ctc_loss(self, *args: Any, **kwargs: Any) -> Any:
         self._losses += 1
@@ -288,6 +300,10 @@ class _FakeSteps:
             functional.ctc_loss: self._ctc_loss,
             torch.ctc_loss: self._ctc_loss,
         }
+        if self._method == "cpu":
+            table.update(refusing_long())
+        else:
+            table.update(whole_layers(self._count_recurrence))
         if self._method == "estimate":
             table.update(cuda_rules(self._attention))
         with ExitStack() as stack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from playhead.errors import FitError
@@ -32,6 +33,8 @@ class _Predicts(Protocol):
 
 class FakeProber:
     """Answer probes of a GPU that is not there with predictions, and room for the rest.
+
+    A record has the seconds that all predictions took since the last one.
 
     Parameters
     ----------
@@ -69,6 +72,7 @@ class FakeProber:
         self._buckets = tuple(buckets)
         self._reserve = reserve
         self._fragmentation = fragmentation
+        self._seconds = 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -81,7 +85,11 @@ class FakeProber:
 
     def predict(self, bucket: int, batch_size: int) -> int | None:
         """Return what tensors will hold at most (bytes) in a step; None where nothing says it."""
-        return self._predictor.predict(self._buckets[bucket], batch_size)
+        begin = time.monotonic()
+        try:
+            return self._predictor.predict(self._buckets[bucket], batch_size)
+        finally:
+            self._seconds += time.monotonic() - begin
 
     def probe(self, bucket: int, batch_size: int) -> ProbeRecord:
         """Say whether the prediction, with room for the rest, is within the budget.
@@ -102,6 +110,7 @@ class FakeProber:
             allocated=tensors if fits else None,
             reserved=held if fits else None,
             predicted=tensors,
+            seconds=self._spent(),
             reason=None if fits else f"it would hold {held / 2**30:.2f} GiB",
         )
 
@@ -129,8 +138,13 @@ class FakeProber:
             failed=None if fits else largest,
             allocated=tensors if fits else None,
             reserved=held if fits else None,
+            seconds=self._spent(),
             reason=None if fits else f"it would hold {held / 2**30:.2f} GiB",
         )
+
+    def _spent(self) -> float:
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
     def _held(self, tensors: int) -> int:
         return tensors + int(tensors * self._fragmentation) + self._reserve

@@ -165,6 +165,7 @@ class ProcessProber:
         ended, judged = self._try(bucket, batch_size)
         if judged.status in {"doubt", "fault"}:
             judged = self._settled(bucket, batch_size, ended, judged)
+        seconds = time.monotonic() - begin
         is_ok = judged.status == "ok"
         answer = ended.answer if ended is not None and is_ok else None
         return ProbeRecord(
@@ -174,8 +175,9 @@ class ProcessProber:
             status=_status(judged),
             allocated=answer.allocated[bucket] if answer else None,
             reserved=answer.reserved if answer else None,
-            predicted=self._predicted.get((bucket, batch_size)),
-            seconds=time.monotonic() - begin,
+            # The search asks beside the size that it tries: here both are compared.
+            predicted=self.predict(bucket, batch_size) if is_ok else None,
+            seconds=seconds,
             reason=judged.reason,
         )
 
