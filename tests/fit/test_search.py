@@ -34,47 +34,10 @@ def test_sizes_are_the_largest_that_survive_mixes_and_never_larger(seed):
     answer, records = search(model)
     best = largest(model, answer.sizes)
     assert all(size <= top for size, top in zip(answer.sizes, best, strict=True))
-    far = [
-        short > 0.01 and (model.family != "fixed" or top > size + 1)
-        for size, top, short in zip(answer.sizes, best, short_of(answer.sizes, best), strict=True)
-    ]
-    # Where nearly all memory is taken whatever the size, one sample may be missing.
-    assert not any(far)
+    assert max(short_of(answer.sizes, best)) <= 0.01
     assert len(records) <= max(40, 2 * len(model.buckets))
     mixes = [record for record in records if isinstance(record, MixRecord)]
-    # Those that only climb are shorter.
-    full = [mix for mix in mixes if mix.steps == STEPS]
-    assert any(mix.status == "ok" and mix.sizes == answer.sizes for mix in full)
-
-
-@pytest.mark.parametrize("seed", [8, 13, 15])
-def test_an_answer_is_clean_in_two_orders(seed):
-    model = _with(simulated_model(seed), restless=0.003)
-    answer, records = search(model)
-    same = [r for r in records if isinstance(r, MixRecord) and r.sizes == answer.sizes]
-    assert sum(mix.status == "ok" and mix.steps == STEPS for mix in same) >= 2
-
-
-def test_mixes_that_only_climb_do_fewer_steps():
-    _, records = search(_with(simulated_model(20)))
-    clean = [r.steps for r in records if isinstance(r, MixRecord) and r.status == "ok"]
-    assert clean[0] == 2 * 30
-    assert clean[-1] == STEPS
-    assert sum(steps < STEPS for steps in clean) >= len(clean) / 2
-
-
-@pytest.mark.parametrize("seed", [3, 8, 13])
-@pytest.mark.parametrize(("before", "kept"), [(60, None), (60, 9), (200, 9)])
-def test_a_search_goes_on_from_mixes_of_any_number_of_steps(seed, before, kept):
-    model = _with(simulated_model(seed))
-    _, records = search(model, verify_steps=before)
-    device = SimulatedDevice(model, runs=100)
-    answer, all_records = search(model, records[:kept], device, verify_steps=150)
-    best = largest(model, answer.sizes)
-    assert all(size <= top for size, top in zip(answer.sizes, best, strict=True))
-    assert max(short_of(answer.sizes, best)) <= 0.01
-    mixes = [record for record in all_records if isinstance(record, MixRecord)]
-    assert any(m.status == "ok" and m.sizes == answer.sizes and m.steps >= 150 for m in mixes)
+    assert any(mix.status == "ok" and mix.sizes == answer.sizes for mix in mixes)
 
 
 @pytest.mark.slow
@@ -197,7 +160,7 @@ def test_a_size_that_always_crashes_is_avoided_and_said_so(verify_steps):
     assert answer.sizes[7] == 19
     assert any("no answer" in note and str(model.buckets[7].bound) in note for note in answer.notes)
     lost = [record for record in records if record.status == "lost"]
-    tried = Counter(r.batch_size if isinstance(r, ProbeRecord) else r.sizes for r in lost)
+    tried = Counter(r.batch_size if isinstance(r, ProbeRecord) else r.sizes[7] for r in lost)
     assert max(tried.values()) <= LOST_LIMIT
 
 

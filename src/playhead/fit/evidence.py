@@ -3,15 +3,12 @@
 A size that fitted fits with any larger budget, and with any budget not below what the allocator
 held; one that did not fit does not with any smaller budget, nor does one whose tensors alone were
 above it. A mix says of the bucket in whose step memory ran out that its size is too large, and of
-all buckets, once it is clean, that their sizes fit together. What the allocator needs
-grows over the steps of a mix, so a clean one of fewer steps than were asked for is no answer. It
-says where to go on from as long as no mix is known to have failed later than that, else nothing.
+all buckets, once it is clean, that their sizes fit together.
 
 Two kinds of answers are not taken at their word. No answer (a crash, a hang) says nothing of
 memory: after three of them a size is avoided as if it were too large, which is noted. Running out
-of memory where something as large had fitted alone, or where far less was needed than there is, may
-have been somebody else's doing: it counts once it has happened twice. In a mix, what fitted in one
-order may not in another, so that a failure there counts at once.
+of memory where something as large had fitted, or where far less was needed than there is, may have
+been somebody else's doing: it counts once it has happened twice.
 """
 
 from __future__ import annotations
@@ -50,8 +47,6 @@ _MARGIN = 0.004
 
 # The allocator seldom needs more than this over what tensors hold, alone and in a mix.
 _MOST_WASTE, _MOST_WASTE_MIXED = 0.06, 0.12
-# As long as nothing has failed, sizes are far from the answer: so many rounds over the buckets do.
-_ROUNDS = 2
 # Peaks are known well enough to say so where a size was measured that differs by less.
 _NEAR = 0.15
 
@@ -105,13 +100,9 @@ class Evidence:
     alone: list[Channel]
     """Bounds of each bucket in a process of its own."""
     mixed: list[Channel]
-    """Bounds of each bucket in mixes of as many steps as were asked for."""
-    climbing: list[Channel]
-    """Bounds of each bucket in mixes that are long enough to go on from."""
-    climb_steps: int
-    """Steps of such a mix."""
-    clean: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    """Sizes at which mixes of all steps were clean with this budget, and in how many orders."""
+    """Bounds of each bucket in mixes."""
+    clean: set[tuple[int, ...]] = field(default_factory=set)
+    """Sizes of mixes that were clean with this budget."""
     answers: int = 0
     """Runs that gave an answer."""
     lost: int = 0
@@ -173,42 +164,22 @@ def gather(
         What is known of peaks; None as long as nothing is.
     """
     count = len(problem.buckets)
-    mixes = [record for record in records if not isinstance(record, ProbeRecord)]
-    alone, mixed, climbing = ([Channel() for _ in range(count)] for _ in range(3))
-    latest = max((mix.done for mix in mixes if mix.status == "oom"), default=0)
-    found = Evidence(alone, mixed, climbing, _climb_steps(problem, mixes, latest))
+    found = Evidence([Channel() for _ in range(count)], [Channel() for _ in range(count)])
     found.lost = sum(record.status == "lost" for record in records)
     found.answers = len(records) - found.lost
     _take_probes(problem, [r for r in records if isinstance(r, ProbeRecord)], model, found)
-    found.clean = _take_mixes(problem, mixes, model, mixed, problem.verify_steps)
-    _take_mixes(problem, mixes, model, climbing, min(problem.verify_steps, latest + 1))
-    _take_lost_mixes(problem, mixes, found)
-    for channels in (mixed, climbing):
-        for own, channel in zip(alone, channels, strict=True):
-            # What does not fit alone does not fit in a mix; what did there once, only failed once.
-            if own.fails is not None and (own.failures != 1 or channel.fits < own.fails):
-                channel.fail(own.fails, own.failures)
-            channel.waste_least = max(channel.waste_least, min(own.waste_least, channel.waste_most))
-    found.clean = Counter(
-        {
-            sizes: orders
-            for sizes, orders in found.clean.items()
-            if all(size <= channel.fits for size, channel in zip(sizes, mixed, strict=True))
-        }
-    )
+    _take_mixes(problem, [r for r in records if not isinstance(r, ProbeRecord)], model, found)
+    for alone, mixed in zip(found.alone, found.mixed, strict=True):
+        # What does not fit alone does not fit in a mix; what did there once, only failed once.
+        if alone.fails is not None and (alone.failures != 1 or mixed.fits < alone.fails):
+            mixed.fail(alone.fails, alone.failures)
+        mixed.waste_least = max(mixed.waste_least, min(alone.waste_least, mixed.waste_most))
+    found.clean = {
+        sizes
+        for sizes in found.clean
+        if all(size <= channel.fits for size, channel in zip(sizes, found.mixed, strict=True))
+    }
     return found
-
-
-def _climb_steps(problem: Problem, mixes: Sequence[MixRecord], latest: int) -> int:
-    """Steps of a mix that only climbs, where the step of the latest failure is known."""
-    count = len(problem.buckets)
-    every = problem.verify_steps
-    if not any(mix.status == "oom" for mix in mixes):
-        return min(every, _ROUNDS * count)
-    if not any(mix.status == "ok" and mix.steps >= every for mix in mixes):
-        # Shorter ones would be too short to say how late failures come.
-        return every
-    return min(every, (1 + -(-(latest + 1) // count)) * count)
 
 
 def _take_probes(
@@ -221,7 +192,7 @@ def _take_probes(
     for (bucket, size), times in lost.items():
         _take_lost(problem, found, bucket, size, times)
     ran_out = Counter((p.bucket, p.batch_size, p.budget) for p in probes if p.status == "oom")
-    _take_failures(problem, found.alone, ran_out, model, is_mixed=False)
+    _take_failures(problem, found.alone, ran_out, model, _MOST_WASTE)
 
 
 def _take_fitting(problem: Problem, probe: ProbeRecord, channel: Channel) -> None:
@@ -235,31 +206,30 @@ def _take_fitting(problem: Problem, probe: ProbeRecord, channel: Channel) -> Non
 
 
 def _take_mixes(
-    problem: Problem,
-    mixes: Sequence[MixRecord],
-    model: MemoryModel | None,
-    channels: Sequence[Channel],
-    steps: int,
-) -> Counter[tuple[int, ...]]:
-    """Take in mixes, clean ones if they have so many steps; return the sizes of those."""
-    clean: Counter[tuple[int, ...]] = Counter()
+    problem: Problem, mixes: Sequence[MixRecord], model: MemoryModel | None, found: Evidence
+) -> None:
     for mix in mixes:
-        if mix.status == "ok" and mix.steps >= steps:
-            _take_clean(problem, mix, channels)
-            if mix.budget <= problem.budget:
-                clean[mix.sizes] += 1
+        if mix.status == "ok" and mix.steps >= problem.verify_steps:
+            _take_clean(problem, mix, found)
+    lost = Counter((mix.sizes, mix.failed) for mix in mixes if mix.status == "lost")
+    for (sizes, failed), times in lost.items():
+        for bucket, size in enumerate(sizes):
+            # Where nobody knows in whose step it was, it was one that no clean mix had.
+            if failed == bucket or (failed is None and size > found.mixed[bucket].fits):
+                _take_lost(problem, found, bucket, size, times)
     ran_out = Counter(
         (mix.failed, mix.sizes[mix.failed], mix.budget)
         for mix in mixes
         if mix.status == "oom" and mix.failed is not None
     )
-    _take_failures(problem, channels, ran_out, model, is_mixed=True)
-    return clean
+    _take_failures(problem, found.mixed, ran_out, model, _MOST_WASTE_MIXED)
 
 
-def _take_clean(problem: Problem, mix: MixRecord, channels: Sequence[Channel]) -> None:
+def _take_clean(problem: Problem, mix: MixRecord, found: Evidence) -> None:
+    if mix.budget <= problem.budget:
+        found.clean.add(mix.sizes)
     for bucket, size in enumerate(mix.sizes):
-        channel = channels[bucket]
+        channel = found.mixed[bucket]
         if mix.budget <= problem.budget:
             channel.fit(size)
         if size and mix.allocated and mix.allocated[bucket]:
@@ -267,21 +237,11 @@ def _take_clean(problem: Problem, mix: MixRecord, channels: Sequence[Channel]) -
             channel.waste_most = min(channel.waste_most, waste)
 
 
-def _take_lost_mixes(problem: Problem, mixes: Sequence[MixRecord], found: Evidence) -> None:
-    lost = Counter((mix.sizes, mix.failed) for mix in mixes if mix.status == "lost")
-    for (sizes, failed), times in lost.items():
-        for bucket, size in enumerate(sizes):
-            # Where nobody knows in whose step it was, it was one that no clean mix had.
-            if failed == bucket or (failed is None and size > found.climbing[bucket].fits):
-                _take_lost(problem, found, bucket, size, times)
-
-
 def _take_lost(problem: Problem, found: Evidence, bucket: int, size: int, times: int) -> None:
     if times < LOST_LIMIT:
         return
     found.alone[bucket].fail(size)
     found.mixed[bucket].fail(size)
-    found.climbing[bucket].fail(size)
     found.notes.append(
         f"bucket {problem.buckets[bucket].bound}: {size} and more are avoided, after {times} tries"
         " that gave no answer"
@@ -293,16 +253,13 @@ def _take_failures(
     channels: Sequence[Channel],
     ran_out: Mapping[tuple[int, int, int], int],
     model: MemoryModel | None,
-    *,
-    is_mixed: bool,
+    most_waste: float,
 ) -> None:
     """Take in where memory ran out: bucket, size and budget, and how often."""
-    most_waste = _MOST_WASTE_MIXED if is_mixed else _MOST_WASTE
     for (bucket, size, budget), times in ran_out.items():
         channel = channels[bucket]
         waste, is_measured = _waste(model, bucket, size, budget)
-        is_odd = waste is not None and waste > most_waste
-        is_odd |= channel.fits >= size and not is_mixed
+        is_odd = channel.fits >= size or (waste is not None and waste > most_waste)
         if is_odd and times < 2:
             continue
         if budget >= problem.budget:

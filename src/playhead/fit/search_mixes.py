@@ -4,20 +4,10 @@ A mix that fails says of one bucket that its size is too large, however many are
 of all that theirs fit. So sizes come from below: first with room left over the tensors for what the
 allocator needs, then with half of that room, and so on until a bucket fails, and from then on in
 steps that the answer may be off by. A bucket fails once or twice; all that do not share the mixes.
-
-All the steps that were asked for are done by the first mix after a failure, which says how late
-failures come, and by every mix that would be the answer. Others that are to be clean do a round
-more than the latest failure.
-
-How memory fragments depends on the order of the steps. An answer is clean in two orders, so that
-most others are: on simulated devices whose need differs by 0.3 % from step to step, 95 % of other
-orders are clean after two, 91 % after one. A margin would not do: where batches are of few samples,
-it is less than one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from playhead.fit.evidence import CLOSE, usual_waste
@@ -35,10 +25,6 @@ __all__ = ["next_mix"]
 _MOST_SHARED = 0.08
 # A bucket that failed once is tried again where none of so many neighbours needs as much.
 _NEIGHBOURS = 4
-# So many tries are left for mixes of all steps.
-_SPARE = 2
-# In so many orders an answer is clean, where there is time for that.
-_ORDERS = 2
 # Two steps up are small where they are no more than this together.
 _SMALL_STEPS = 1.03
 
@@ -51,10 +37,9 @@ def next_mix(state: State) -> Action:
     state
         Where the search stands.
     """
-    climbing = state.evidence.climbing
-    usual = usual_waste(climbing)
+    usual = usual_waste(state.channels)
     sizes: list[int] = []
-    for bucket, channel in enumerate(climbing):
+    for bucket, channel in enumerate(state.channels):
         size = 0 if state.is_zero(bucket) else _trial(state, bucket, channel, usual)
         if not size and not state.is_zero(bucket):
             size = state.problem.multiple_of
@@ -63,16 +48,9 @@ def next_mix(state: State) -> Action:
                 return Probe(bucket=bucket, batch_size=size)
         sizes.append(size)
     trial = state.repaired(sizes)
-    best = state.repaired([state.down(channel.fits) for channel in climbing])
-    is_proven = all(size <= own.fits for size, own in zip(best, state.channels, strict=True))
-    # What shorter mixes found is no answer yet: some tries are left to make it one.
-    is_last = not is_proven and state.runs + _SPARE >= state.tries
     if state.is_late and state.evidence.clean:
         trial = state.finished().sizes
-    elif is_last:
-        trial = best
-    orders = state.evidence.clean[trial]
-    if orders >= (1 if state.is_late else _ORDERS) or not any(trial):
+    if trial in state.evidence.clean or not any(trial):
         again = _again(state, trial)
         if again is None or state.is_late:
             late = f"ended after {state.runs} tries: some sizes may be a little too small"
@@ -80,20 +58,7 @@ def next_mix(state: State) -> Action:
         trial = again
     # Another order each time: what one order spares, the next may not.
     seed = state.problem.seed + state.runs
-    steps = state.evidence.climb_steps
-    if is_last or orders or _would_answer(state, trial):
-        steps = state.problem.verify_steps
-    return Mix(sizes=trial, steps=steps, seed=seed)
-
-
-def _would_answer(state: State, sizes: tuple[int, ...]) -> bool:
-    """Whether nothing would be left to try if a mix of these sizes were clean."""
-    return all(
-        size <= channel.fits
-        or not size
-        or state.is_settled(bucket, replace(channel, fits=size), channel.waste_least)
-        for bucket, (size, channel) in enumerate(zip(sizes, state.evidence.climbing, strict=True))
-    )
+    return Mix(sizes=trial, steps=state.problem.verify_steps, seed=seed)
 
 
 def _trial(state: State, bucket: int, channel: Channel, usual: Usual) -> int:
@@ -145,7 +110,7 @@ def _stride(channel: Channel) -> int:
 
 def _again(state: State, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     """Sizes at which a bucket is tried again whose failure is unlike its neighbours."""
-    channels = state.evidence.climbing
+    channels = state.channels
     known = [
         bucket
         for bucket, channel in enumerate(channels)

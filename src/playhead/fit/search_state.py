@@ -19,7 +19,7 @@ __all__ = ["EXACT", "FIRST_ROOM", "State"]
 
 EXACT = 0.0015
 """Peaks are known to about this share where they were measured."""
-FIRST_ROOM = 0.06
+FIRST_ROOM = 0.10
 """Room (share of the peak) that first sizes leave for what the allocator needs."""
 
 # No size above the answer by more than this is left untried.
