@@ -11,7 +11,10 @@ from playhead.storage.limits import Limits, limits
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
+def _fresh(monkeypatch):
+    # Commands that other tests ran in this process have set some.
+    for field in fields(Limits):
+        monkeypatch.delenv(f"PLAYHEAD_STORAGE_{field.name.upper()}", raising=False)
     limits.cache_clear()
     yield
     limits.cache_clear()

@@ -134,7 +134,8 @@ def seaweedfs(folder: Path) -> Iterator[S3Server]:
         "-ip.bind=127.0.0.1",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=128",
-        "-volume.max=64",
+        # Every bucket of a test takes several.
+        "-volume.max=512",
         f"-filer.localSocket={folder / 'filer.sock'}",
         f"-s3.localSocket={folder / 's3.sock'}",
         "-s3",

@@ -33,7 +33,7 @@ def mixed_order(sizes: Sequence[int], steps: int, seed: int) -> tuple[int, ...]:
     Examples
     --------
     >>> mixed_order([8, 0, 4, 2], 5, seed=1)
-    (3, 0, 2, 3, 2)
+    (3, 2, 0, 0, 2)
     """
     taken = np.flatnonzero(np.asarray(sizes))
     if not len(taken) or not steps:
