@@ -9,11 +9,10 @@ from playhead.blend.several import read_blends
 from playhead.datasets import SpeechToText
 from playhead.errors import ConfigError
 from playhead.fetch import Fetcher
-from playhead.loader.fusion import ending_notes, fused
 from playhead.loader.loader import Loader
 from playhead.loader.locality import may_keep
 from playhead.loader.modalities import check_locators, check_modalities, check_rates
-from playhead.loader.part import open_part
+from playhead.loader.planned import plan_blends
 from playhead.loader.ranks import find_topology
 from playhead.loader.read_ahead import AheadPart, ReadAhead
 from playhead.loader.settings import workers_of
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from playhead.loader.fusion import FusedPlanning
     from playhead.loader.part import Part
-    from playhead.loader.run import Planning
 
 __all__ = ["dataloader"]
 
@@ -94,30 +91,22 @@ def dataloader(
         warnings.warn(note, stacklevel=2)
     dataset = SpeechToText() if dataset is None else dataset
     check_modalities(dataset, [leaf for blend in blends.parts.values() for leaf in blend.leaves])
-    parts: dict[str, Part] = {}
-    for name, blend in blends.parts.items():
-        parts[name] = open_part(
-            blend,
-            config,
-            tokenizer=tokenizer,
-            world_size=topology.world_size,
-            data_blend_dir=data_blend_dir,
-            is_speaker=is_speaker,
-        )
-    specs = [part.spec for part in parts.values()]
+    opened = plan_blends(
+        blends,
+        config,
+        tokenizer=tokenizer,
+        world_size=topology.world_size,
+        data_blend_dir=data_blend_dir,
+        is_speaker=is_speaker,
+    )
+    specs = opened.specs
     check_locators(dataset, specs)
-    planning: Planning | FusedPlanning = next(iter(parts.values())).planning
-    if blends.fusion is not None:
-        plans = {name: part.planning for name, part in parts.items()}
-        planning = fused(plans, blends.fusion, blends.weights)
-        for note in ending_notes(plans, blends.fusion) if is_speaker else ():
-            warnings.warn(note, stacklevel=2)
-        if blends.fusion == "zip":
-            check_rates(dataset, specs)
+    if blends.fusion == "zip":
+        check_rates(dataset, specs)
     options = blends.options
     fetch = Fetcher(specs[0], dataset, *specs[1:])
     return Loader(
-        planning=planning,
+        planning=opened.planning,
         fetch=fetch,
         topology=topology,
         workers=workers_of(options),
@@ -125,8 +114,8 @@ def dataloader(
         fixed_step=options.micro_batches_per_step is not None,
         on_change=options.on_change,
         bad_samples=options.bad_samples,
-        dropped=[dropped for part in parts.values() for dropped in part.dropped],
-        read_ahead=_read_ahead(list(parts.values()), fetch),
+        dropped=[dropped for part in opened.parts.values() for dropped in part.dropped],
+        read_ahead=_read_ahead(list(opened.parts.values()), fetch),
     )
 
 

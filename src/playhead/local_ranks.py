@@ -1,0 +1,133 @@
+"""Ranks on one machine: started as a launcher starts them, killed as a scheduler kills them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from playhead.errors import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+__all__ = ["run_ranks"]
+
+_POLL_SECONDS = 0.02
+
+
+def run_ranks(
+    name: str,
+    ranks: int,
+    command: Callable[[int], Sequence[str]],
+    logs: Path,
+    *,
+    deadline_seconds: float,
+    is_time_to_kill: Callable[[], bool] | None = None,
+) -> float:
+    """Run processes that work together to their end, and return the wall seconds.
+
+    Each has RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, and what
+    it says is in `<name>.<rank>.err`. Where one fails, the others are killed.
+
+    Parameters
+    ----------
+    name
+        What their logs are called.
+    ranks
+        How many processes.
+    command
+        What this interpreter is to run as a rank: its arguments.
+    logs
+        Folder for what they say.
+    deadline_seconds
+        After this they are killed.
+    is_time_to_kill
+        Asked again and again; once it says yes, all of them are killed, and that is no failure.
+
+    Raises
+    ------
+    WorkerError
+        When a process fails, or the deadline passes; its last words are in the message.
+    """
+    begin = time.monotonic()
+    port = _free_port()
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        # One after the other, so that those started are known when a later one fails to start.
+        for rank in range(ranks):
+            said = logs / f"{name}.{rank}.err"
+            processes.append(_start(command(rank), rank, ranks, port, said))
+        while any(process.poll() is None for process in processes):
+            if is_time_to_kill is not None and is_time_to_kill():
+                _kill(processes)
+                return time.monotonic() - begin
+            if any(process.poll() for process in processes):
+                break
+            if time.monotonic() - begin > deadline_seconds:
+                raise WorkerError(
+                    f"stage {name} was not done after {deadline_seconds:.0f} s",
+                    fix=f"Look at the logs in {logs}",
+                )
+            time.sleep(_POLL_SECONDS)
+        # Those that are killed now for the failure of another did not fail themselves.
+        failed = [rank for rank, process in enumerate(processes) if process.poll()]
+    finally:
+        _kill(processes)
+    if failed:
+        said = [logs / f"{name}.{rank}.err" for rank in failed]
+        raise WorkerError(
+            "; ".join(
+                f"rank {rank} of stage {name} failed: {_last_words(log)}"
+                for rank, log in zip(failed, said, strict=True)
+            ),
+            where=", ".join(map(str, said)),
+        )
+    return time.monotonic() - begin
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+def _start(
+    command: Sequence[str], rank: int, ranks: int, port: int, said: Path
+) -> subprocess.Popen[bytes]:
+    environment = {
+        **os.environ,
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+    with said.open("wb") as words:
+        return subprocess.Popen(  # noqa: S603  (our own module, in our own interpreter)
+            [sys.executable, *command],
+            env=environment,
+            stdout=words,
+            stderr=words,
+            # Workers are killed with the rank that they belong to, and with nobody else.
+            start_new_session=True,
+        )
+
+
+def _kill(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    for process in processes:
+        process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

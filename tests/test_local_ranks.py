@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from playhead.errors import WorkerError
+from playhead.local_ranks import run_ranks
+
+
+def run(tmp_path, code, *, ranks=2, deadline=300.0, kill=None):
+    return run_ranks(
+        "s",
+        ranks,
+        lambda rank: ["-c", code, str(tmp_path / f"s.{rank}.jsonl")],
+        tmp_path,
+        deadline_seconds=deadline,
+        is_time_to_kill=kill,
+    )
+
+
+def alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def gone(process):
+    """Whether a process ends soon; a killed orphan is reaped by init, not by us."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if not alive(process):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+RANK = "import os, sys, time; rank = int(os.environ['RANK']); log = sys.argv[1]\n"
+PLACE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def test_ranks_know_one_another(tmp_path):
+    run(tmp_path, RANK + f"open(log, 'w').write(' '.join(os.environ[k] for k in {PLACE}))")
+    said = [(tmp_path / f"s.{rank}.jsonl").read_text().split() for rank in range(2)]
+    assert [words[:4] for words in said] == [
+        ["0", "0", "2", "127.0.0.1"],
+        ["1", "1", "2", "127.0.0.1"],
+    ]
+    assert said[0][4] == said[1][4]
+
+
+def test_all_are_killed_with_their_workers_once_it_is_time(tmp_path):
+    begin = time.monotonic()
+    run(
+        tmp_path,
+        RANK + "import subprocess\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open(r'{tmp_path}/' + f'pids{{rank}}', 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"while not os.path.exists(r'{tmp_path}/pids' + str(1 - rank)): time.sleep(0.01)\n"
+        "time.sleep(0.2); open(log, 'w').close(); time.sleep(60)",
+        kill=(tmp_path / "s.0.jsonl").exists,
+    )
+    assert time.monotonic() - begin < 30
+    for rank in range(2):
+        for process in (tmp_path / f"pids{rank}").read_text().split():
+            assert gone(int(process))
+
+
+def test_the_rank_that_failed_is_named_and_those_it_left_waiting_are_not(tmp_path):
+    code = RANK + "time.sleep(60) if rank == 0 else sys.exit('the disk is full')"
+    with pytest.raises(WorkerError, match="Rank 1 of stage s failed: the disk is full") as caught:
+        run(tmp_path, code)
+    assert "rank 0" not in str(caught.value).lower()
+    assert "s.1.err" in str(caught.value)
+
+
+def test_nobody_waits_for_ever(tmp_path):
+    with pytest.raises(WorkerError, match="was not done"):
+        run(tmp_path, RANK + "time.sleep(60)", deadline=0.5)
