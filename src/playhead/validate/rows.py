@@ -56,6 +56,8 @@ class BatchRow:
     """Its place in that step, 0 ≤ slot < micro-batches per step."""
     repeated: int = 0
     """How many of its samples are repeated ones."""
+    left_out: tuple[str, ...] = ()
+    """The places of samples that belong to it and whose audio cannot be read."""
     digest: str | None = None
     """SHA-256 of all its tensors and texts, where they are compared (`--mode full`)."""
 
