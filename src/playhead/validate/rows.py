@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "BatchRow",
-    "Phase",
-    "RunMeta",
-    "log_path",
-    "meta_path",
-    "state_path",
-    "throughput_path",
-]
+__all__ = ["BatchRow", "Phase", "log_path", "state_path", "throughput_path"]
 
 Phase = Literal["baseline", "resumed", "groundtruth"]
 
@@ -62,49 +54,11 @@ class BatchRow:
     """SHA-256 of all its tensors and texts, where they are compared (`--mode full`)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunMeta:
-    """What a run was asked for and how it ended: the file that says that it came to its end.
-
-    Rank 0 writes it once all ranks are done, so that a run that was killed has none.
-    """
-
-    phase: Phase
-    """What the run is for."""
-    run: int
-    """Its number in that phase."""
-    world_size: int
-    """How many ranks it had."""
-    num_workers: int
-    """Worker processes of each rank."""
-    mode: Literal["fast", "full"]
-    """Whether batches were made and compared as a whole, or their samples alone."""
-    config: str
-    """SHA-256 of the section that was opened, without what differs between the phases."""
-    seed: int
-    """The seed of the plan."""
-    finite: bool
-    """Whether it made one pass, and would have come to its end by itself."""
-    exhausted: bool
-    """Whether it did."""
-    micro_batches_per_step: int
-    """Micro-batches of an optimizer step, G."""
-    steps: int | None = None
-    """Batches that each rank was asked for at most; None for all of a pass."""
-    checkpoint_at: int | None = None
-    """Step after which each rank saved its state; of a baseline."""
-
-
 def log_path(folder: Path, phase: Phase, run: int, rank: int) -> Path:
     """The log of a rank."""
     if phase == "groundtruth":
         return folder / "groundtruth" / "cuts.jsonl"
     return folder / phase / f"run{run}" / f"rank_{rank:03d}.jsonl"
-
-
-def meta_path(folder: Path, phase: Phase, run: int) -> Path:
-    """What says how a run was made and that it came to its end."""
-    return log_path(folder, phase, run, 0).with_name("meta.json")
 
 
 def state_path(folder: Path, run: int, rank: int) -> Path:
