@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from playhead.errors import PlayheadError
 
-__all__ = ["app", "main"]
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+__all__ = ["app", "exit_codes", "main"]
 
 app = typer.Typer(
     name="playhead",
@@ -55,8 +59,15 @@ def main() -> None:
     # A command looks at many files, and its workers do: a dead server is not waited for at each.
     # Training is more patient: another try of it may come when the server is there again.
     os.environ.setdefault("PLAYHEAD_STORAGE_UNREACHED_SECONDS", "30")
-    try:
+    with exit_codes():
         app()
+
+
+@contextmanager
+def exit_codes() -> Generator[None]:
+    """End the process with one line where the block fails: exit 2 for bad input, 1 for the rest."""
+    try:
+        yield
     except PlayheadError as error:
         _say(error)
         sys.exit(error.exit_code)

@@ -1,0 +1,116 @@
+"""What a script of NeMo's guides takes, and what becomes of each of its options here."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from playhead.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["Option", "Script", "idle", "passed", "refused", "run_command"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """An option of a script."""
+
+    names: tuple[str, ...]
+    """All of its names; the last is how the command is given it."""
+    fate: Literal["passed", "idle", "refused"]
+    """Given to the command; without effect, which is said; or an error."""
+    takes: int = 1
+    """Values that follow it; 0 for a switch."""
+    default: str | None = None
+    """What the command is given where the option is not; nothing if None."""
+    is_required: bool = False
+    """Whether there is no script without it."""
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Why it has no effect, or is refused, by value; a switch has its own under an empty text."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Script:
+    """A script of the guides."""
+
+    about: str
+    """What it does, in a sentence."""
+    usage: str
+    """What follows its options."""
+    command: tuple[str, ...]
+    """The command that does it, with what is always given to it."""
+    options: tuple[Option, ...]
+    """The options that the guides have; further ones are given to the command as they are."""
+    run: Callable[[Sequence[str]], None]
+    """Runs the command with its arguments."""
+
+
+def passed(
+    *names: str,
+    takes: int = 1,
+    default: str | None = None,
+    required: bool = False,
+    without: Mapping[str, str] | None = None,
+) -> Option:
+    """Return an option that the command has, too.
+
+    Parameters
+    ----------
+    *names
+        Its names; the last is that which the command has.
+    takes
+        Values that follow it; 0 for a switch.
+    default
+        What the command is given without it.
+    required
+        Whether it has to be given.
+    without
+        Values that the command has not, with what to say of each.
+    """
+    return Option(
+        names=names,
+        fate="passed",
+        takes=takes,
+        default=default,
+        is_required=required,
+        reasons=without or {},
+    )
+
+
+def idle(*names: str, takes: int = 1, reasons: Mapping[str, str]) -> Option:
+    """Return an option that changes nothing here.
+
+    Parameters
+    ----------
+    *names
+        Its names.
+    takes
+        Values that follow it.
+    reasons
+        What people are told, by value; a value that is not there is refused.
+    """
+    return Option(names=names, fate="idle", takes=takes, reasons=reasons)
+
+
+def refused(*names: str, takes: int = 1, why: str) -> Option:
+    """Return an option that is refused.
+
+    Parameters
+    ----------
+    *names
+        Its names.
+    takes
+        Values that follow it.
+    why
+        Why, and what to do, in two sentences.
+    """
+    return Option(names=names, fate="refused", takes=takes, reasons={"": why})
+
+
+def run_command(arguments: Sequence[str]) -> None:
+    """Run `playhead ARGUMENTS` in this process, and end it with the exit code of the command."""
+    sys.argv = ["playhead", *arguments]
+    main()

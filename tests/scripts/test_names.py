@@ -1,0 +1,132 @@
+"""The scripts and their tables: each file runs its own, and what is written of them is true."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from playhead.cli.nemo_names import SCRIPTS as NAMES
+from playhead.cli.nemo_names.script import Script, idle, passed, refused
+from playhead.cli.nemo_names.translating import translated
+from playhead.errors import ConfigError, NotSupportedError
+from support.command import SCRIPTS, run_script
+
+
+def test_every_script_is_a_file_and_every_file_a_script():
+    assert {str(path.relative_to(SCRIPTS)) for path in SCRIPTS.rglob("*.py")} == {*NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_names_every_option_of_the_guide(tmp_path, name):
+    done = run_script(name, "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {name} [OPTIONS]")
+    for option in NAMES[name].options:
+        assert f"\n  {', '.join(option.names)}" in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_that_is_passed_on_is_one_of_the_command(name):
+    import typer
+
+    from playhead.cli import app, bins, index, oomptimizer, pack, prefetch
+
+    assert all((bins, index, oomptimizer, pack, prefetch))
+    script = NAMES[name]
+    command = typer.main.get_command(app).commands[script.command[0]]
+    has = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
+    for option in script.options:
+        if option.fate == "passed":
+            assert option.names[-1] in has, option.names
+
+
+def test_help_loads_nothing_heavy(tmp_path):
+    code = (
+        "import sys, atexit, runpy\n"
+        "heavy = ('torch', 'numpy', 'lhotse', 'pyarrow', 'omegaconf')\n"
+        "atexit.register(lambda: print('LOADED', *[m for m in heavy if m in sys.modules]))\n"
+        f"sys.argv[:] = ['s', '--help']; runpy.run_path({str(SCRIPTS / next(iter(NAMES)))!r},"
+        " run_name='__main__')"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert started.stdout.rstrip().endswith("LOADED"), started.stdout + started.stderr
+
+
+def test_a_script_can_be_had_without_a_checkout(tmp_path):
+    for arguments, code in ((["speechlm2/oomptimizer.py", "--help"], 0), (["no.py"], 2), ([], 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "playhead.cli.nemo_names", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code
+        assert "dataloading/build_indexes.py" in done.stderr or not code
+
+
+# Translating --------------------------------------------------------------------------------------
+
+SCRIPT = Script(
+    about="Do something.",
+    usage="FILE",
+    command=("index", "--embed-rows"),
+    run=print,
+    options=(
+        passed("-w", "--count", "--workers", default="4"),
+        passed("--force", takes=0),
+        passed("--map", takes=2),
+        passed("--kind", without={"other": "there is none. Leave it out."}),
+        idle("--how", reasons={"": "", "slow": "it is quick"}),
+        refused("--magic", takes=0, why="there is none. Do it by hand."),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["a"], ["--workers", "4", "a"]),
+        (["-w", "2", "a"], ["--workers", "2", "a"]),
+        (["-w2", "a"], ["--workers", "2", "a"]),
+        (["--count=2", "a"], ["--workers", "2", "a"]),
+        (["--workers", "1", "--count", "2"], ["--workers", "1", "--workers", "2"]),
+        (["--map", "x", "-y", "--force"], ["--workers", "4", "--map", "x", "-y", "--force"]),
+        (["--own=1", "--other", "a"], ["--workers", "4", "--own=1", "--other", "a"]),
+        (["--", "--magic"], ["--workers", "4", "--", "--magic"]),
+        (["-x2"], ["--workers", "4", "-x2"]),
+        (["--kind", "this"], ["--workers", "4", "--kind", "this"]),
+    ],
+)
+def test_arguments_are_those_of_the_command(given, expected):
+    assert translated(SCRIPT, given) == (["index", "--embed-rows", *expected], [])
+
+
+def test_what_has_no_effect_is_said_once():
+    assert translated(SCRIPT, ["--how", "slow", "--how=slow"]).notes == ["it is quick"]
+    assert translated(SCRIPT, ["--how", ""]).notes == []
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        (["--magic"], NotSupportedError, "--magic is not to be had here: there is none. Do it by"),
+        (["--kind", "other"], NotSupportedError, "--kind other is not to be had here: there is"),
+        (["--how", "quick"], ConfigError, "--how is 'quick'"),
+        (["--map", "x"], ConfigError, "--map has 1 values, and takes 2"),
+        (["--force=1"], ConfigError, "--force has 1 values, and takes 0"),
+    ],
+)
+def test_what_is_not_to_be_had_is_refused_by_name(given, kind, said):
+    with pytest.raises(kind, match="^" + said):
+        translated(SCRIPT, given)
