@@ -18,12 +18,15 @@ from playhead.loader.read_ahead import AheadPart, ReadAhead
 from playhead.loader.settings import workers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from playhead.blend.several import Blends
     from playhead.loader.part import Part
+    from playhead.loader.ranks import Topology
+    from playhead.plan import MicroBatch
 
-__all__ = ["dataloader"]
+__all__ = ["dataloader", "open_loader"]
 
 
 def dataloader(
@@ -86,10 +89,54 @@ def dataloader(
         overrides=overrides,
         data_blend_dir=data_blend_dir,
     )
+    return open_loader(
+        blends,
+        config,
+        dataset=SpeechToText() if dataset is None else dataset,
+        topology=topology,
+        tokenizer=tokenizer,
+        data_blend_dir=data_blend_dir,
+    )
+
+
+def open_loader(
+    blends: Blends,
+    config: Any,
+    *,
+    dataset: Any,
+    topology: Topology,
+    tokenizer: Any = None,
+    data_blend_dir: str | None = None,
+    around: Callable[[Fetcher], Callable[[MicroBatch], Any]] | None = None,
+) -> Loader:
+    """Make a loader of blends that were read.
+
+    Parameters
+    ----------
+    blends
+        The blends.
+    config
+        What they were read from, for the command that a message names.
+    dataset
+        What turns the samples of a batch into tensors.
+    topology
+        Whose share of each step the loader hands out.
+    tokenizer
+        What makes tokens of texts; None where nothing does.
+    data_blend_dir
+        What `${data_blend_dir}` stands for.
+    around
+        Puts something around what makes the batches, to look at them where they are made; None
+        puts nothing there.
+
+    Raises
+    ------
+    PlayheadError
+        Of many kinds: what happened, where, and what to do.
+    """
     is_speaker = topology.rank == 0
     for note in blends.notes if is_speaker else ():
-        warnings.warn(note, stacklevel=2)
-    dataset = SpeechToText() if dataset is None else dataset
+        warnings.warn(note, stacklevel=3)
     check_modalities(dataset, [leaf for blend in blends.parts.values() for leaf in blend.leaves])
     opened = plan_blends(
         blends,
@@ -107,7 +154,7 @@ def dataloader(
     fetch = Fetcher(specs[0], dataset, *specs[1:])
     return Loader(
         planning=opened.planning,
-        fetch=fetch,
+        fetch=fetch if around is None else around(fetch),
         topology=topology,
         workers=workers_of(options),
         seed=options.seed,
