@@ -27,6 +27,7 @@ __all__ = [
     "LeafFacts",
     "leaf_facts",
     "leaf_items",
+    "leaf_rows",
     "refusals_of",
     "refused_rows",
     "with_exclusions",
@@ -135,8 +136,24 @@ def leaf_items(
 
     Parameters
     ----------
+    leaf, shape, batching, columns
+        As for `leaf_rows`.
+    """
+    for items in leaf_rows(leaf, shape, batching, columns):
+        for speed in SPEEDS if shape.perturb_speed else (None,):
+            column = None if speed is None else np.full(len(items), speed, dtype=np.int16)
+            yield measured(reshaped(items, shape, column, None), shape)
+
+
+def leaf_rows(
+    leaf: LeafColumns, shape: Shape, batching: Batching | None, columns: Sequence[str] = ()
+) -> Iterator[Items]:
+    """Return all rows of a leaf in declared order, block by block; each is one whole row still.
+
+    Parameters
+    ----------
     leaf
-        The leaf.
+        The leaf, as number 0 of its blend.
     shape
         What becomes of its rows; nothing is refused yet.
     batching
@@ -161,11 +178,9 @@ def leaf_items(
                 None if leaf.code == KindCode.CUT else np.full(len(rows), leaf.code, dtype=np.int8)
             ),
         )
-        sides = {name: column[some].astype(np.int64) for name, column in counts.items()}
-        items = replace(items, **sides)
-        for speed in SPEEDS if shape.perturb_speed else (None,):
-            column = None if speed is None else np.full(len(rows), speed, dtype=np.int16)
-            yield measured(reshaped(items, shape, column, None), shape)
+        yield replace(
+            items, **{name: column[some].astype(np.int64) for name, column in counts.items()}
+        )
 
 
 def _all_facts(

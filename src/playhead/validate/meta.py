@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from playhead.validate.rows import Phase
 
-__all__ = ["Mode", "RunMeta", "meta_path", "read_meta", "write_meta"]
+__all__ = ["Mode", "RunMeta", "meta_path", "read_meta", "read_meta_file", "write_meta"]
 
 Mode = Literal["fast", "full"]
 
@@ -83,12 +83,29 @@ def read_meta(folder: Path, phase: Phase, run: int) -> RunMeta:
     DataError
         If the file is none of ours.
     """
-    path = meta_path(folder, phase, run)
+    try:
+        return read_meta_file(meta_path(folder, phase, run))
+    except SourceNotFoundError as error:
+        raise SourceNotFoundError(
+            f"there is no run {run} of the phase {phase}", where=error.where, fix="Run it first"
+        ) from None
+
+
+def read_meta_file(path: Path) -> RunMeta:
+    """Read what the run of a folder said of itself.
+
+    Raises
+    ------
+    SourceNotFoundError
+        If there is no such file.
+    DataError
+        If it is none of ours.
+    """
     try:
         return msgspec.json.decode(path.read_bytes(), type=RunMeta)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise SourceNotFoundError(
-            f"there is no run {run} of the phase {phase}", where=str(path), fix="Run it first"
+            "no run has been here", where=str(path), fix="Run the phase first"
         ) from None
     except msgspec.MsgspecError as error:
         raise DataError(
