@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from playhead.plan.filters import leaf_items, with_exclusions
+from playhead.plan.filters import with_exclusions
+from playhead.plan.pass_items import leaf_items
 from playhead.plan.quotas import systematic
 from playhead.plan.refusals import shape_questions, without
 from playhead.plan.reshape import SPEEDS

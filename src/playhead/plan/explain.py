@@ -8,7 +8,8 @@ import numpy as np
 
 from playhead.plan.bins import tokens_per_second, tokens_per_token
 from playhead.plan.effort import Effort
-from playhead.plan.filters import leaf_items, refusals_of
+from playhead.plan.filters import refusals_of
+from playhead.plan.pass_items import leaf_items
 from playhead.plan.verdicts import side_column
 
 if TYPE_CHECKING:

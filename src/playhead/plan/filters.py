@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.plan.columns import KindCode
 from playhead.plan.effort import Effort
-from playhead.plan.items import Items, needed_columns
+from playhead.plan.items import needed_columns
+from playhead.plan.pass_items import leaf_items
 from playhead.plan.refusals import batching_questions, drops_oversize, shape_questions, without
-from playhead.plan.reshape import SPEEDS, measured, reshaped
-from playhead.plan.verdicts import newest_exclusion, side_column, verdicts
+from playhead.plan.reshape import SPEEDS
+from playhead.plan.verdicts import newest_exclusion, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LeafFacts",
     "leaf_facts",
-    "leaf_items",
-    "leaf_rows",
     "refusals_of",
     "refused_rows",
     "with_exclusions",
@@ -37,8 +35,6 @@ _CENTISECOND = 10_000
 # Longer rows count as 1,000 s, or 100,000 tokens, in estimates: sums of squares fit 64 bits.
 _LONGEST = 100_000
 _BLOCK = 1 << 18
-# Rows that are cut into windows may give a hundred samples each.
-_BLOCK_OF_WINDOWS = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,60 +123,6 @@ def leaf_facts(
     if cap is None or facts.longest <= cap:
         return facts
     return _facts_between(leaf, shape.min_duration_us, cap)
-
-
-def leaf_items(
-    leaf: LeafColumns, shape: Shape, batching: Batching | None, columns: Sequence[str] = ()
-) -> Iterator[Items]:
-    """Return all samples of a leaf, block by block: once per speed where that is perturbed.
-
-    Parameters
-    ----------
-    leaf, shape, batching, columns
-        As for `leaf_rows`.
-    """
-    for items in leaf_rows(leaf, shape, batching, columns):
-        for speed in SPEEDS if shape.perturb_speed else (None,):
-            column = None if speed is None else np.full(len(items), speed, dtype=np.int16)
-            yield measured(reshaped(items, shape, column, None), shape)
-
-
-def leaf_rows(
-    leaf: LeafColumns, shape: Shape, batching: Batching | None, columns: Sequence[str] = ()
-) -> Iterator[Items]:
-    """Return all rows of a leaf in declared order, block by block; each is one whole row still.
-
-    Parameters
-    ----------
-    leaf
-        The leaf, as number 0 of its blend.
-    shape
-        What becomes of its rows; nothing is refused yet.
-    batching
-        What they are cut with, if anything: it may need columns of tokens.
-    columns
-        Further columns of tokens that are needed.
-    """
-    judged = verdicts(leaf, shape)
-    names = {*needed_columns(shape, [] if batching is None else [batching]), *columns}
-    counts = {name: side_column(leaf, shape.tokens or "", name) for name in sorted(names)}
-    block = _BLOCK_OF_WINDOWS if shape.in_parts else _BLOCK
-    for begin in range(0, leaf.num_rows, block):
-        some = slice(begin, min(begin + block, leaf.num_rows))
-        rows = np.arange(some.start, some.stop)
-        items = Items(
-            leaf=np.zeros(len(rows), dtype=np.int32),
-            pass_=np.zeros(len(rows), dtype=np.int64),
-            row=rows,
-            length=leaf.duration_us[some],
-            verdict=None if judged is None else judged[some],
-            kind=(
-                None if leaf.code == KindCode.CUT else np.full(len(rows), leaf.code, dtype=np.int8)
-            ),
-        )
-        yield replace(
-            items, **{name: column[some].astype(np.int64) for name, column in counts.items()}
-        )
 
 
 def _all_facts(

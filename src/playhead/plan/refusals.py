@@ -36,6 +36,7 @@ __all__ = [
     "both_lengths",
     "drops_oversize",
     "shape_questions",
+    "sifted",
     "without",
 ]
 
@@ -65,11 +66,34 @@ def without(items: Items, questions: list[Question], dropped: dict[str, int]) ->
     dropped
         Counts by reason, added to.
     """
+
+    def count(reason: str, refused: NDArray[np.bool_], _: Items) -> None:
+        dropped[reason] = dropped.get(reason, 0) + int(np.count_nonzero(refused))
+
+    return sifted(items, questions, count)
+
+
+def sifted(
+    items: Items,
+    questions: list[Question],
+    told: Callable[[str, NDArray[np.bool_], Items], None],
+) -> Items:
+    """Return the samples that are not refused.
+
+    Parameters
+    ----------
+    items
+        Samples.
+    questions
+        What is asked, in this order, of what the questions before have left.
+    told
+        Gets the reason, which are refused for it, shape (M,), and the samples that were asked of;
+        not called where none is refused.
+    """
     for reason, asked in questions:
         refused = asked(items)
-        count = 0 if refused is None else int(np.count_nonzero(refused))
-        if refused is not None and count:
-            dropped[reason] = dropped.get(reason, 0) + count
+        if refused is not None and refused.any():
+            told(reason, refused, items)
             items = items.chosen(~refused)
     return items
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from playhead.plan.bins import bins_by_length, bins_in_2d
+from playhead.plan.batch_columns import BatchColumns
 from playhead.plan.effort import Effort
 from playhead.plan.permute import ranges
-from playhead.plan.refusals import both_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.deal import Dealt
 
-__all__ = ["Costly", "Longest", "WindowStats"]
+__all__ = ["Amounts", "Costly", "Longest", "WindowStats"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +36,17 @@ class Longest:
     """Its length (µs)."""
     tokens: int | None = None
     """Its length in tokens, where batches are made by these."""
+
+
+class Amounts(NamedTuple):
+    """What leaves of a roster have in stretches of steps; arrays have shape (S, L)."""
+
+    samples: NDArray[np.float64]
+    """Samples, repeated ones among them."""
+    length_us: NDArray[np.float64]
+    """Their audio (µs)."""
+    tokens: NDArray[np.float64] | None
+    """Their tokens; None where nothing counts them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,84 +117,44 @@ class WindowStats:
         self.dropped: dict[str, int] = dict(dropped)
 
     @cached_property
+    def batches(self) -> BatchColumns:
+        """The batches as columns, step after step, slot after slot."""
+        return BatchColumns.of(self._dealt, self._batching)
+
+    @cached_property
     def _flat(self) -> NDArray[np.int64]:
         """Numbers of the samples, batch after batch as handed out."""
         return self._dealt.order[ranges(self._dealt.first, self._dealt.size)]
 
-    @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        """Where each batch begins among them, shape (K,)."""
-        return np.cumsum(self._dealt.size) - self._dealt.size
-
-    @cached_property
-    def _lengths(self) -> NDArray[np.int64]:
-        """Length of each of them (µs, or tokens), shape (M,)."""
-        return self._dealt.items.lengths(in_tokens=self._batching.in_tokens)[self._flat]
-
-    def _of_batches(self, reduce: np.ufunc, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Reduce values of samples to one per batch, shape (K,)."""
-        if not len(self._dealt.size):
-            return np.empty(0, dtype=np.int64)
-        return reduce.reduceat(values, self._starts)
-
-    @cached_property
-    def _longest(self) -> NDArray[np.int64]:
-        """Longest length of each batch (µs, or tokens), shape (K,)."""
-        return self._of_batches(np.maximum, self._lengths)
-
-    @cached_property
+    @property
     def costs(self) -> NDArray[np.int64]:
-        """What each batch counts against the limit, in its unit, shape (steps, G).
+        """What each batch counts against the limit, in its unit, shape (steps, G)."""
+        return self.batches.cost.reshape(-1, self._dealt.per_step)
 
-        Samples times longest effective length; of packed batches, the sum of effective lengths.
-        """
-        if self._batching.packed:
-            costs = self._of_batches(np.add, self._effort(self._lengths))
-        else:
-            costs = self._effort(self._longest) * self._dealt.size
-        return costs.reshape(-1, self._dealt.per_step)
-
-    @cached_property
+    @property
     def num_samples(self) -> int:
         """Samples in all batches, repeated ones among them."""
-        return len(self._flat)
+        return int(self._dealt.size.sum())
 
-    @cached_property
+    @property
     def padding(self) -> float:
         """Share of what is padded that is padding, of lengths in µs or tokens; 0 where packed."""
-        if self._batching.packed:
-            return 0.0
-        padded = float((self._longest * self._dealt.size).sum())
-        real = float(self._lengths.sum())
-        return 1.0 - real / padded if padded else 0.0
+        return self.batches.padding
 
     @property
     def packing_efficiency(self) -> float | None:
         """Share of the batch limit that packed batches use; None where nothing is packed."""
         return 1.0 - self.unused_budget if self._batching.packed else None
 
-    @cached_property
+    @property
     def unused_budget(self) -> float:
-        """Share of the batch limit that batches leave unused; 0 where nothing limits lengths."""
-        limit = self._effort.limit
-        if limit is None or not self.costs.size:
-            return 0.0
-        return 1.0 - float(np.minimum(self.costs, limit).mean()) / limit
+        """Share of what batches may hold that they leave unused."""
+        return self.batches.unused_budget
 
-    @cached_property
+    @property
     def small_batches(self) -> float:
         """Share of the batches that have less than half of what they could have."""
-        if not len(self._dealt.size):
-            return 0.0
-        limit = self._effort.limit
-        full = self._dealt.size >= self._batching.max_samples / 2
-        if self._batching.packed:
-            full |= 2 * self.costs.ravel() >= (limit or 0)
-        elif limit is not None:
-            full |= 2 * self._dealt.size >= np.maximum(limit // self._effort(self._longest), 1)
-        if self._batching.sizes:
-            full |= 2 * self._dealt.size >= np.array(self._batching.sizes)[self._bins]
-        return float((~full).mean())
+        return self.batches.small_batches
 
     def costliest(self, first_step: int, count: int) -> list[list[Costly]]:
         """The batches that are likely to take the most memory, from a step on.
@@ -209,8 +179,8 @@ class WindowStats:
             return []
         costs = self.costs.ravel()
         if self.has_fixed_sizes:
-            weights = costs * self._second_longest.astype(np.float64)
-            bins = self._bins
+            weights = costs * self.batches.second.astype(np.float64)
+            bins = self.batches.bins
             kinds = [
                 _descending(weights, places[bins[places] == number])[:count]
                 for number in np.unique(bins[places])[::-1]
@@ -219,7 +189,7 @@ class WindowStats:
             bins = None
             kinds = [
                 _descending(values, places)[:count]
-                for values in (costs, self._longest, self._dealt.size)
+                for values in (costs, self.batches.longest, self._dealt.size)
             ]
         return [
             [self._costly(int(place), None if bins is None else int(bins[place])) for place in kind]
@@ -229,8 +199,7 @@ class WindowStats:
     @property
     def has_fixed_sizes(self) -> bool:
         """Whether batches have the sizes of their bins."""
-        batching = self._batching
-        return bool(batching.sizes) and batching.bucketing and not batching.packed
+        return self.batches.has_fixed_sizes
 
     def _costly(self, place: int, number: int | None) -> Costly:
         step, slot = divmod(place, self._dealt.per_step)
@@ -240,35 +209,13 @@ class WindowStats:
             slot=slot,
             samples=int(self._dealt.size[place]),
             cost=int(self.costs[step, slot]),
-            second=int(self._second_longest[place]),
+            second=int(self.batches.second[place]),
         )
-
-    @cached_property
-    def _second_longest(self) -> NDArray[np.int64]:
-        """Longest second length of each batch, 1 where bins have one length, shape (K,)."""
-        if self._batching.bins_tokens is None:
-            return np.ones(len(self._dealt.size), dtype=np.int64)
-        second = both_lengths(self._dealt.items, self._batching)[1]
-        return np.maximum(self._of_batches(np.maximum, second[self._flat]), 1)
 
     @property
-    def _bins(self) -> NDArray[np.int64]:
-        """First bin of fixed size that takes all of each batch, shape (K,)."""
-        batching = self._batching
-        if batching.bins_tokens is None:
-            return bins_by_length(self._longest, batching.bins or ())
-        first, second = (
-            self._of_batches(np.maximum, lengths[self._flat])
-            for lengths in both_lengths(self._dealt.items, batching)
-        )
-        return bins_in_2d(first, second, batching.bins or (), batching.bins_tokens, strict=False)
-
-    @cached_property
     def imbalance(self) -> float:
         """Cost of the dearest micro-batch of a step over the mean of the step, on average."""
-        if not self.costs.size:
-            return 1.0
-        return float((self.costs.max(axis=1) / self.costs.mean(axis=1)).mean())
+        return self.batches.imbalance(self.batches.cost, self._dealt.per_step)
 
     @cached_property
     def most_copies(self) -> int:
@@ -313,6 +260,35 @@ class WindowStats:
             row=int(items.row[at]),
             duration_us=int(items.length[at]),
             tokens=int(lengths[at]) if in_tokens else None,
+        )
+
+    def amounts(self, borders: Sequence[int]) -> Amounts:
+        """What each leaf has in stretches of steps.
+
+        Parameters
+        ----------
+        borders
+            Steps at which stretches begin, and the step after the last of them, ascending,
+            shape (S + 1,).
+        """
+        per_step = self._dealt.per_step
+        ends = np.concatenate([[0], np.cumsum(self._dealt.size)])
+        places = ends[np.asarray(borders, dtype=np.int64) * per_step]
+        num_leaves, rows = len(self._columns), len(borders) - 1
+        chosen = self._flat[places[0] : places[-1]]
+        stretch = np.repeat(np.arange(rows), np.diff(places))
+        items = self._dealt.items
+        cell = stretch * num_leaves + items.leaf[chosen]
+
+        def summed(weights: NDArray[np.int64] | None) -> NDArray[np.float64]:
+            found = np.bincount(cell, weights, minlength=rows * num_leaves)
+            return found.astype(np.float64).reshape(rows, num_leaves)
+
+        tokens = items.tokens if items.size is None else items.size
+        return Amounts(
+            samples=summed(None),
+            length_us=summed(np.maximum(items.length[chosen], 0)),
+            tokens=None if tokens is None else summed(tokens[chosen]),
         )
 
     @cached_property

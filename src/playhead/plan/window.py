@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from playhead.plan.batching import Batching
     from playhead.plan.chain import Running
     from playhead.plan.columns import LeafColumns
+    from playhead.plan.items import Items
     from playhead.plan.position import Position
     from playhead.plan.settings import Shape
 
@@ -96,7 +97,7 @@ class WindowPlan:
         )
 
     @cached_property
-    def _given(self) -> NDArray[np.int32]:
+    def given(self) -> NDArray[np.int32]:
         """Number of each leaf of the roster in the list that was given; -1 for absent ones."""
         number = {leaf.key: place for place, leaf in enumerate(self._leaves)}
         columns = self._running.source.columns
@@ -124,7 +125,7 @@ class WindowPlan:
             part = np.zeros(len(numbers), dtype=np.int32)
         words = self._running.source.roster.words[items.leaf]
         return MicroBatch(
-            leaf=self._given[items.leaf],
+            leaf=self.given[items.leaf],
             pass_=items.pass_,
             row=items.row,
             part=part,
@@ -139,6 +140,23 @@ class WindowPlan:
             text_window=self._text_windows(items.leaf),
             by_shard=self._by_shard(items.leaf, items.pass_),
         )
+
+    def items(self, step: int, slot: int) -> Items:
+        """Return the samples of one slot of one step with their lengths.
+
+        Parameters
+        ----------
+        step, slot
+            As for `micro_batch`.
+
+        Returns
+        -------
+        Items
+            In the order of the micro-batch; leaves are numbers of the list that was given.
+        """
+        dealt = self._running.dealt
+        items = dealt.items.chosen(dealt.batch(step, slot))
+        return replace(items, leaf=self.given[items.leaf])
 
     def samples_from(self, step: int) -> HandedOut:
         """Return what is handed out from a step on, by all ranks together.
@@ -155,7 +173,7 @@ class WindowPlan:
         leaf = dealt.items.leaf[numbers]
         return HandedOut(
             step=np.repeat(step + np.arange(len(size)) // dealt.per_step, size),
-            leaf=self._given[leaf],
+            leaf=self.given[leaf],
             row=dealt.items.row[numbers],
             by_shard=self._by_shard(leaf, dealt.items.pass_[numbers]),
         )

@@ -44,7 +44,7 @@ class LeafFigures:
     shortest: float | None
     """Shortest accepted length, in the unit of the part."""
     median: float | None
-    """Median accepted length."""
+    """Median accepted length; of millions of samples, that of an even choice of them."""
     longest: float | None
     """Longest accepted length."""
     weight: float
@@ -54,7 +54,8 @@ class LeafFigures:
     realised_hours: float | None
     """Its share of their hours."""
     steps_per_pass: float | None
-    """Optimizer steps in which all its samples come once; None where it is never drawn."""
+    """Optimizer steps in which all its samples come once, on average; None where it is never
+    drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,25 +65,29 @@ class Distribution:
     unit: str
     """`seconds` or `tokens`."""
     edges: tuple[float, ...]
-    """Borders of the bars, ascending, one more than bars."""
+    """Borders of the bars, ascending, one more than bars. All bars have one width but the last,
+    which takes whatever is longer: its upper border is above the longest sample."""
     samples: tuple[int, ...]
-    """Samples between two borders, in one pass over every leaf."""
+    """Samples from one border on, up to the next, in one pass over every leaf that is drawn."""
     amount: tuple[float, ...]
-    """Hours, or thousands of tokens, between two borders."""
+    """Their hours, or thousands of tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BucketFigures:
-    """A length class, or a bucket of the config, over the windows that were planned."""
+    """A bucket of the config, over the windows that were planned.
+
+    Where the config has none, batches of like length: at most twenty of about equal amounts.
+    """
 
     bound: tuple[float, ...]
-    """Its upper bound: a length, or a length and tokens."""
+    """Its upper bound, inclusive: a length, or a length and tokens."""
     batches: int
-    """Micro-batches whose longest sample is of this class."""
+    """Micro-batches whose longest sample is of this bucket."""
     samples: int
     """Samples in them."""
     size: int | None
-    """Samples that the config gives it; None where a limit decides."""
+    """Samples that the config gives it; None where it gives none."""
     mean_size: float
     """Samples of one batch on average."""
     fill: float | None
@@ -192,7 +197,7 @@ class PartFigures:
     padding: float
     """Share of what is padded that is padding, 0 to 1."""
     unused_budget: float
-    """Share of the limit that batches leave unused, 0 to 1."""
+    """Share of what a batch may hold (its size, or the limit) that is left unused, 0 to 1."""
     small_batches: float
     """Share of the batches with less than half of what they could have."""
     imbalance: float
@@ -215,14 +220,14 @@ class PartFigures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimeFigures:
-    """How long things take; only what the given speed tells."""
+    """How long things take, as far as the given speed tells."""
 
     hours_per_hour: float
     """Hours of audio that one GPU trains on in an hour, as given."""
     seconds_per_step: float
     """Seconds of one optimizer step."""
     pass_seconds: float | None
-    """Seconds of a pass over everything; None where there is no audio, or no end."""
+    """Seconds of a pass over everything; None where it does not end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -246,7 +251,7 @@ class Figures:
     finite: bool
     """Whether a pass ends."""
     steps_per_pass: int | None
-    """Steps of a pass; None where it does not end."""
+    """Steps of a pass, estimated where a note says so; None where it does not end."""
     hours_per_step: float | None
     """Hours of audio of a step on average; None where nothing is audio."""
     tokens_per_step: float | None
@@ -254,7 +259,7 @@ class Figures:
     parts: tuple[PartFigures, ...]
     """Its blends, in the order of their names."""
     time: TimeFigures | None = None
-    """How long things take; None where no speed is given."""
+    """How long things take; None where no speed is given, or nothing is audio."""
     notes: tuple[str, ...] = field(default=())
     """What people should know, the gravest first."""
 

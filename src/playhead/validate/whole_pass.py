@@ -15,8 +15,9 @@ import numpy as np
 
 from playhead.errors import ConfigError
 from playhead.loader.fusion_turns import Zip
-from playhead.plan.filters import leaf_rows, with_exclusions
+from playhead.plan.filters import with_exclusions
 from playhead.plan.keyed import text_word
+from playhead.plan.pass_items import leaf_rows
 from playhead.plan.refusals import accepted
 from playhead.plan.reshape import reshaped_by_key
 from playhead.plan.slices import slice_length_of, slices_of
