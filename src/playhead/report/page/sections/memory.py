@@ -1,0 +1,82 @@
+"""The micro-batches that take the most memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead.report.page.bars import bars_height, draw_bars
+from playhead.report.page.canvas import plotted
+from playhead.report.page.markup import Markup, element, joined
+from playhead.report.page.numbers import count, length, precise, share
+from playhead.report.page.section import Section
+from playhead.report.page.tables import Column, table
+
+if TYPE_CHECKING:
+    from playhead.report.figures import PartFigures, WorstBatch
+
+__all__ = ["memory"]
+
+
+def memory(part: PartFigures, prefix: str, *, config: str) -> Section:
+    """Return the section of the micro-batches of a blend that take the most memory."""
+    worst = part.worst
+    says = Markup("There is nothing to see: no batch was planned.")
+    if worst:
+        command = f"playhead report {config} --step {worst[0].step} --rank {worst[0].rank}"
+        what = f"The {len(worst)} largest micro-batches of {count(part.steps)} planned steps"
+        says = joined(
+            [f"{what}: what fits these fits all of them. To see one: ", element("code", command)]
+        )
+    return Section(
+        name=f"{prefix}memory",
+        title="Most memory",
+        says=says,
+        plots=(_plot(part, f"{prefix}plot-memory"),) if worst else (),
+        below=(_table(part),) if worst else (),
+    )
+
+
+def _table(part: PartFigures) -> Markup:
+    columns: list[Column[WorstBatch]] = [
+        Column(title="Step", value=lambda one: one.step, shown=count),
+        Column(title="Slot", value=lambda one: one.slot, shown=count),
+        Column(title="Rank", value=lambda one: one.rank, shown=count),
+        Column(title="Samples", value=lambda one: one.samples, shown=count),
+        Column(title=f"Longest, {part.unit}", value=lambda one: one.longest, shown=precise),
+        Column(
+            title=f"Padded, {part.unit}",
+            value=lambda one: one.total,
+            shown=precise,
+            about="Samples times the longest",
+        ),
+        Column(
+            title="Tokens",
+            value=lambda one: one.tokens,
+            shown=count,
+            about="Most tokens of a sample",
+        ),
+        Column(title="Of the limit", value=lambda one: one.cost, shown=share),
+        Column(title="Sources", value=lambda one: ", ".join(one.leaves), kind="name"),
+    ]
+    return table(columns, part.worst, about="The micro-batches that take the most memory")
+
+
+def _plot(part: PartFigures, name: str) -> Markup:
+    names = [
+        f"step {one.step:,}, slot {one.slot}: {one.samples:,} \N{MULTIPLICATION SIGN}"
+        f" {length(one.longest, part.unit)}"
+        for one in part.worst
+    ]
+    values = [one.total for one in part.worst]
+    words = [length(value, part.unit) for value in values]
+    return plotted(
+        lambda panels: draw_bars(
+            panels[0], names, values, words, axis=f"samples times the longest, {part.unit}"
+        ),
+        name=name,
+        title="The micro-batches that take the most memory, by what they are padded to",
+        description="Bars, the largest first: "
+        + "; ".join(f"{one}, {said}" for one, said in zip(names, words, strict=True))
+        + ".",
+        height=bars_height(len(names)),
+    )
