@@ -1,0 +1,216 @@
+"""Q4: a run that was stopped and resumed goes on exactly where the one that was not does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from playhead.validate.answer import MOST_EXAMPLES, Answer, said
+from playhead.validate.differing import Stretch, compare, places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from playhead.validate.differing import Difference
+    from playhead.validate.reading import Run
+
+__all__ = ["exact_resume"]
+
+_ORDER = "resume-rng-divergence"
+_CONTENT = "resume-content-divergence"
+_LENGTH = "resume-length-mismatch"
+_BADNESS = {"PASS": 0, "WARN": 1, "SKIP": 2, "FAIL": 3}
+
+
+def exact_resume(baseline: Run, resumed: Sequence[Run], checkpoint_at: int | None) -> Answer:
+    """Q4: resumed runs hold what the baseline holds after its checkpoint.
+
+    On the same number of ranks, batches are compared by rank and step; on another one that divides
+    the optimizer step, by their place in that step; where the step itself is another one, what is
+    left of the pass has to come exactly once, in any order.
+
+    Parameters
+    ----------
+    baseline
+        The run that was not stopped.
+    resumed
+        Those that were; each is judged, and the worst is the answer.
+    checkpoint_at
+        The batch of every rank, from 0, after which the state was saved; None if none was.
+    """
+    if not resumed:
+        why = "there is no resumed run; run the phase resumed"
+        return Answer(question="Q4", status="SKIP", detail=why)
+    if checkpoint_at is None:
+        why = "no state was saved in the baseline; run it with --checkpoint-at"
+        return Answer(question="Q4", status="SKIP", detail=why)
+    answers = [_judge(baseline, run, checkpoint_at) for run in resumed]
+    worst = max(answers, key=lambda answer: _BADNESS[answer.status])
+    runs = {
+        run.name: {"status": answer.status, "tag": answer.tag, "detail": answer.detail}
+        for run, answer in zip(resumed, answers, strict=True)
+    }
+    named = [
+        f"{run.name} ({_how(baseline, run)}): {answer.detail}"
+        for run, answer in zip(resumed, answers, strict=True)
+        # Where something is wrong, what is right is not told.
+        if answer.status == worst.status
+    ]
+    return replace(worst, detail="; ".join(named), more={**worst.more, "runs": runs})
+
+
+def _how(baseline: Run, run: Run) -> str:
+    """On what it was resumed."""
+    ranks = said(run.world_size, "rank")
+    if run.world_size != baseline.world_size:
+        ranks += f" after {baseline.world_size}"
+    if run.meta is None:
+        return ranks
+    return f"{ranks}, {said(run.meta.num_workers, 'worker')} each"
+
+
+def _judge(baseline: Run, run: Run, checkpoint_at: int) -> Answer:
+    own, other = baseline.meta, run.meta
+    after = _after(baseline, checkpoint_at)
+    if own and other and own.micro_batches_per_step != other.micro_batches_per_step:
+        return _judge_left(baseline, run, after)
+    found = Stretch(run=run, batches=np.arange(len(run.batches)), places=places(run))
+    if own is None:
+        # Steps of NeMo's logs are counted from the beginning of each run.
+        found = replace(found, places=found.places + checkpoint_at + 1)
+    return _judge_batches(compare(after, found))
+
+
+def _after(baseline: Run, checkpoint_at: int) -> Stretch:
+    """What the baseline holds after its checkpoint."""
+    batches = np.flatnonzero(baseline.step > checkpoint_at)
+    return Stretch(run=baseline, batches=batches, places=places(baseline)[batches])
+
+
+def _judge_batches(one: Difference) -> Answer:
+    """Compare batch by batch."""
+    checked = {"compared": one.both}
+    if len(one.other_samples):
+        count = said(len(one.other_samples), "batch", several="batches")
+        return Answer(
+            question="Q4",
+            status="FAIL",
+            tag=_ORDER,
+            detail=f"{count} of {one.both:,} hold other samples than the baseline, or another order"
+            + _first(one, one.other_samples),
+            examples=one.examples(one.other_samples),
+            more=checked,
+        )
+    if len(one.other_content):
+        count = said(len(one.other_content), "batch", several="batches")
+        return Answer(
+            question="Q4",
+            status="FAIL",
+            tag=_CONTENT,
+            detail=f"{count} of {one.both:,} hold the same samples and other tensors"
+            + _first(one, one.other_content),
+            examples=one.examples(one.other_content),
+            more=checked,
+        )
+    missing, extra = _beyond_shared_steps(one)
+    if missing or extra:
+        counts = [
+            f"{said(n, 'batch', several='batches')} {what}"
+            for n, what in ((missing, "never came"), (extra, "are beyond the end of the baseline"))
+            if n
+        ]
+        wanted = len(one.expected.batches) // one.found.run.world_size
+        return Answer(
+            question="Q4",
+            status="FAIL",
+            tag=_LENGTH,
+            detail=f"{' and '.join(counts)}: each rank is to be given {wanted:,}",
+            more={**checked, "missing": missing, "extra": extra},
+        )
+    what = "samples and tensors" if one.found.run.digests is not None else "samples"
+    count = said(one.both, "batch", several="batches")
+    return Answer(
+        question="Q4",
+        status="PASS",
+        detail=f"{count} after the checkpoint hold the same {what} in the same order",
+        more=checked,
+    )
+
+
+def _first(one: Difference, pairs: NDArray[np.int64]) -> str:
+    """Where the first of them is."""
+    example = one.examples(pairs[:1])[0]
+    rank, step = (example["found"][name] for name in ("rank", "step"))
+    return f"; the first is step {step} of rank {rank}"
+
+
+def _beyond_shared_steps(one: Difference) -> tuple[int, int]:
+    """How many batches are missing and extra, but for a last step that is not whole in both.
+
+    Runs on different numbers of ranks cannot all end in the middle of the same step.
+    """
+    missing, extra = one.expected.places[one.missing], one.found.places[one.extra]
+    own, other = one.expected.run, one.found.run
+    if own.meta is None or own.world_size == other.world_size:
+        return len(missing), len(extra)
+    slots = own.meta.micro_batches_per_step
+    batches = len(one.expected.batches)
+    end = int(one.expected.places.max()) // slots
+    if batches % slots == 0:
+        return len(missing), len(extra)
+    return int(np.sum(missing // slots != end)), int(np.sum(extra // slots != end))
+
+
+def _judge_left(baseline: Run, run: Run, after: Stretch) -> Answer:
+    """Compare what is left of a pass, where steps are made of another number of micro-batches."""
+    is_after = np.zeros(len(baseline.batches), bool)
+    is_after[after.batches] = True
+    is_left = np.repeat(is_after, baseline.sizes)
+    before, left = np.unique(baseline.samples[~is_left]), np.unique(baseline.samples[is_left])
+    came, times = np.unique(run.samples, return_counts=True)
+    again = came[(times > 1) | np.isin(came, before)]
+    whole = all(one.meta is not None and one.meta.is_exhausted for one in (baseline, run))
+    unknown = np.setdiff1d(came, left, assume_unique=True) if whole else again[:0]
+    missing = np.setdiff1d(left, came, assume_unique=True) if whole else again[:0]
+    slots = "steps are of another number of micro-batches, so that the order differs"
+    checked = {"compared": len(came)}
+    if len(again) or len(unknown):
+        wrong = np.union1d(again, unknown)
+        strange = len(wrong) - len(again)
+        return Answer(
+            question="Q4",
+            status="FAIL",
+            tag=_ORDER,
+            detail=f"{said(len(again), 'sample')} came a second time, and"
+            f" {strange:,} that the baseline does not have; {slots}",
+            examples=run.names(wrong[:MOST_EXAMPLES]),
+            more=checked,
+        )
+    if len(missing):
+        return Answer(
+            question="Q4",
+            status="FAIL",
+            tag=_LENGTH,
+            detail=f"{len(missing):,} of {said(len(left), 'sample')} that were left never came;"
+            f" {slots}",
+            examples=baseline.names(missing[:MOST_EXAMPLES]),
+            more={**checked, "missing": len(missing)},
+        )
+    if not whole:
+        return Answer(
+            question="Q4",
+            status="WARN",
+            detail=f"none of {said(len(came), 'sample')} came a second time; {slots}, and whether"
+            " all come is seen at the end of a pass, which both runs have to reach",
+            more=checked,
+        )
+    return Answer(
+        question="Q4",
+        status="PASS",
+        detail=f"all {said(len(left), 'sample')} that were left came exactly once; {slots}",
+        more=checked,
+    )

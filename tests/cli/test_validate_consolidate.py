@@ -1,0 +1,62 @@
+"""`playhead validate consolidate` says the verdict and ends with what scripts look at."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+
+from playhead.cli.validate_consolidate import consolidate
+from playhead.errors import PlayheadError
+from support.validation_logs import validation
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    app = typer.Typer()
+    app.command()(consolidate)
+
+    def run(*arguments):
+        try:
+            app(["--output-dir", str(tmp_path / "logs"), *arguments], standalone_mode=True)
+        except SystemExit as end:
+            return end.code, *capsys.readouterr()
+        raise AssertionError("it did not end")
+
+    return run
+
+
+def test_a_clean_validation_ends_with_0_and_five_lines(tmp_path, run):
+    validation().write(tmp_path / "logs")
+    code, out, err = run("--checkpoint-at", "3", "--num-determinism-runs", "2")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0] == "=== validation report (5 questions) ==="
+    assert [line[:10] for line in lines[1:6]] == [f"  PASS  Q{n}" for n in range(1, 6)]
+    assert lines[6] == "throughput: not measured"
+    assert lines[7] == f"wrote {tmp_path / 'logs' / 'validation_report.json'}"
+
+
+def test_a_fault_ends_with_1_and_json_is_what_was_written(tmp_path, run):
+    made = validation()
+    made.run("resumed").rows[0][0]["cut_ids"].reverse()
+    made.write(tmp_path / "logs")
+    code, out, err = run("--json", "-v")
+    assert code == 1
+    assert json.loads(out) == json.loads((tmp_path / "logs/validation_report.json").read_text())
+    assert json.loads(out)["questions"]["Q4"]["tag"] == "resume-rng-divergence"
+    assert err.splitlines()[0] == "baseline/run0: 2 ranks, 24 batches, 72 samples"
+
+
+def test_an_empty_folder_is_no_verdict(tmp_path, run):
+    (tmp_path / "logs").mkdir()
+    with pytest.raises(PlayheadError) as error:
+        run()
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("bad", [("--num-determinism-runs", "0"), ("--checkpoint-at", "x")])
+def test_options_that_mean_nothing_are_refused(tmp_path, run, bad):
+    validation().write(tmp_path / "logs")
+    assert run(*bad)[0] == 2
