@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from playhead.cli.nemo_names import SCRIPTS as NAMES
-from playhead.cli.nemo_names.script import Script, idle, passed, refused
+from playhead.cli.nemo_names.script import Script, idle, kept, passed, refused
 from playhead.cli.nemo_names.translating import translated
 from playhead.errors import ConfigError, NotSupportedError
 from support.command import SCRIPTS, run_script
@@ -88,6 +88,7 @@ SCRIPT = Script(
         passed("--map", takes=2),
         passed("--kind", without={"other": "there is none. Leave it out."}),
         idle("--how", reasons={"": "", "slow": "it is quick"}),
+        kept("--report"),
         refused("--magic", takes=0, why="there is none. Do it by hand."),
     ),
 )
@@ -109,7 +110,13 @@ SCRIPT = Script(
     ],
 )
 def test_arguments_are_those_of_the_command(given, expected):
-    assert translated(SCRIPT, given) == (["index", "--embed-rows", *expected], [])
+    assert translated(SCRIPT, given).arguments == ["index", "--embed-rows", *expected]
+
+
+def test_what_a_script_acts_on_is_not_for_the_command():
+    given = translated(SCRIPT, ["-w", "2", "--report=r.json", "a"])
+    assert given.arguments == ["index", "--embed-rows", "--workers", "2", "a"]
+    assert given.kept == {"--report": ["r.json"]}
 
 
 def test_what_has_no_effect_is_said_once():

@@ -7,13 +7,14 @@ import sys
 
 import pytest
 
+from playhead.fit import device as devices
 from support.command import run_script
 from support.fit_in_memory import write_model
 
 ASR, SPEECHLM = "speech_recognition/oomptimizer.py", "speechlm2/oomptimizer.py"
 OWN = ("--model", "fit_tiny:make", "--memory", "4GiB", "--device", "fake")
-FLAGS = ("-b", "[1,2]", "-t", 0.05, "-s", 32, "-r", 12, "-f", 0.9, "-y", "bfloat16", "--no-ddp")
-NAMED = (
+SHORT = ("-b", "[1,2]", "-t", 0.05, "-s", 32, "-r", 12, "-f", 0.9, "-y", "bfloat16", "--no-ddp")
+LONG = (
     *("--buckets", "[1,2]", "--threshold", 0.05, "--start-batch-size", 32, "--ratio", 12),
     *("--memory-fraction", 0.9, "--dtype", "bfloat16", "--ddp"),
 )
@@ -26,8 +27,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("script", [ASR, SPEECHLM])
-@pytest.mark.parametrize("flags", [FLAGS, NAMED], ids=["short", "long"])
+@pytest.fixture
+def asked(monkeypatch):
+    """What a search would be about, which ends before a device is opened."""
+    asked = []
+
+    def opened(source, bounds, training, *, device, **_):
+        asked.append((source, list(bounds), training, device))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(devices, "opened_device", opened)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("script", "flags"), [(ASR, SHORT), (SPEECHLM, LONG)], ids=["speech_recognition", "speechlm2"]
+)
 def test_the_profile_is_printed_as_the_guide_shows_it(folder, script, flags):
     done = run_script(script, *flags, *OWN, cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -44,23 +59,32 @@ def test_the_profile_is_printed_as_the_guide_shows_it(folder, script, flags):
     assert "OK!" in done.stderr
 
 
-def test_the_buckets_are_those_of_the_guide_where_none_are_given(folder):
-    done = run_script(ASR, *OWN, "--dry-run", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    said = re.findall(r"^bucket=(\d+) \(input=\d+ output=(\d+)\)", done.stdout, re.MULTILINE)
-    assert said == [(str(bound), str(12 * bound)) for bound in (5, 10, 15, 20, 25, 30)]
+@pytest.mark.parametrize(("script", "flags"), [(ASR, LONG), (SPEECHLM, SHORT)])
+def test_what_is_said_reaches_the_search(folder, asked, script, flags):
+    assert run_script(script, *flags, *OWN, cwd=folder).returncode == 130
+    [(source, bounds, training, device)] = asked
+    assert (source.ratio, bounds, device) == (12, [1, 2], "fake")
+    assert (training.dtype, training.ddp) == ("bfloat16", flags is LONG)
 
 
-def test_pairs_are_bins_of_two_lengths(folder):
-    done = run_script(ASR, *OWN, "-b", "[[1,5],[1,9],[2,9]]", "--dry-run", cwd=folder)
-    assert "bucket=[1,9] (input=1000 output=9)" in done.stdout
+def test_what_is_not_said_is_as_in_the_guide(folder, asked):
+    assert run_script(ASR, *OWN[:2], cwd=folder).returncode == 130
+    [(source, bounds, training, device)] = asked
+    assert (source.ratio, bounds, device) == (12, [5, 10, 15, 20, 25, 30], "cuda:0")
+    assert (training.dtype, training.ddp, training.optimizer) == ("bfloat16", True, "adamw")
 
 
-def test_o_is_the_optimizer_as_in_the_guide(folder):
-    done = run_script(ASR, *OWN, "-o", "sgd", "-b", "[1]", "--output", "p.yaml", cwd=folder)
-    assert done.returncode == 0, done.stderr
+def test_pairs_are_bins_of_two_lengths(folder, asked):
+    assert run_script(ASR, *OWN, "-b", "[[1,5],[1,9],[2,9]]", cwd=folder).returncode == 130
+    [(_, bounds, _, _)] = asked
+    assert bounds == [(1, 5), (1, 9), (2, 9)]
+
+
+def test_o_is_the_optimizer_as_in_the_guide(folder, asked):
+    done = run_script(ASR, *OWN, "-o", "sgd", "--output", "p.yaml", cwd=folder)
     assert "note: -o" not in done.stderr
-    assert ", sgd, " in (folder / "p.yaml").read_text()
+    [(_, _, training, _)] = asked
+    assert training.optimizer == "sgd"
 
 
 @pytest.mark.parametrize(
@@ -101,24 +125,15 @@ def test_a_slip_is_one_line_and_exit_code_2(folder, script, arguments, said):
     ],
 )
 def test_the_line_of_the_guide_is_understood_up_to_the_device(
-    folder, monkeypatch, script, device, environment
+    folder, asked, script, device, environment
 ):
-    from playhead.fit import device as devices
-
-    asked = []
-
-    def opened(*arguments, **settings):
-        asked.append((arguments, settings["device"]))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(devices, "opened_device", opened)
     (folder / "train.yaml").write_text("model: {}\n")
     model = ("-m", "nemo.collections.asr.models.EncDecCTCModelBPE", "-c", "train.yaml")
-    done = run_script(script, *model, *FLAGS, cwd=folder, **environment)
+    done = run_script(script, *model, *SHORT, cwd=folder, **environment)
     assert done.returncode == 130
-    [((source, bounds, training), name)] = asked
+    [(source, bounds, training, name)] = asked
     assert (source.kind, source.name, source.ratio) == ("module", model[1], 12)
-    assert (list(bounds), training.ddp, name) == ([1, 2], False, device)
+    assert (bounds, training.ddp, name) == ([1, 2], False, device)
 
 
 def test_a_gpu_that_is_not_there_is_one_line(folder, monkeypatch):

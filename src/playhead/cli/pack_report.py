@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from playhead.cli.progress import say
+from playhead.storage.compression import is_archive, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
     from playhead.index.pack import Pack
     from playhead.index.sentinels import SidecarSize
 
-__all__ = ["print_summary", "say_inputs", "say_written"]
+__all__ = ["layout_of", "print_summary", "say_inputs", "say_written"]
+
+# Types whose archives have two members for each sample.
+_PAIRED: Final = frozenset({"lhotse", "lhotse_shar", "share_gpt_webdataset"})
 
 
 def say_inputs(target: Target, sizes: Mapping[str, SidecarSize]) -> None:
@@ -82,12 +87,38 @@ def print_summary(
                 "pack": str(target.path),
                 "written": pack is not None,
                 "bytes": 0 if pack is None else Path(pack.path).stat().st_size,
+                "files": 0 if pack is None else len(pack.shards),
+                "layout": None if pack is None else layout_of(pack),
                 "inputs": [_input(member, pack, sizes) for member in target.members],
                 "failures": list(failures),
             },
             ensure_ascii=False,
         )
     )
+
+
+def layout_of(pack: Pack) -> str:
+    """Identify which data at which places a pack holds: a SHA-256, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for entry in pack.leaves:
+        leaf = pack.leaf(entry.key, entry.source)
+        told = [entry.key, entry.type, entry.num_rows, leaf.digest, leaf.shards.paths.to_pylist()]
+        digest.update(json.dumps(told).encode())
+    return digest.hexdigest()
+
+
+def _kind(type_name: str, path: str) -> str:
+    """What kind of file `playhead index` takes a path for; its suffix, where it takes it for none.
+
+    Examples
+    --------
+    >>> _kind("nemo_tarred", "a.tar"), _kind("lhotse_shar", "a.tar"), _kind("nemo", "a.json.gz")
+    ('nemo_tar', 'wds_tar', 'jsonl')
+    """
+    if is_archive(path):
+        return "wds_tar" if type_name in _PAIRED else "nemo_tar"
+    name = plain_name(path)
+    return "jsonl" if name.endswith((".json", ".jsonl")) else Path(name).suffix[1:]
 
 
 def _input(
@@ -100,6 +131,11 @@ def _input(
         "name": leaf.name,
         "type": leaf.type,
         "files": len(member.paths),
+        "roles": {
+            role: {"kind": _kind(leaf.type, paths[0]), "files": len(paths)}
+            for role, paths in leaf.paths.items()
+            if paths
+        },
     }
     if entry is None:
         return {**facts, "rows": _rows(member, sizes)}

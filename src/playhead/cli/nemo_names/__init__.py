@@ -13,8 +13,10 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from playhead.cli import exit_codes
+from playhead.cli.nemo_names.converting import CONVERT
 from playhead.cli.nemo_names.estimating import DURATION_BINS, DURATION_BINS_2D, TOKEN_BINS
 from playhead.cli.nemo_names.indexing import BUILD_INDEXES, PREFETCH_INDEXES
+from playhead.cli.nemo_names.rebinding import REBIND
 from playhead.cli.nemo_names.searching import SPEECH_OOMPTIMIZER, SPEECHLM_OOMPTIMIZER
 from playhead.cli.nemo_names.text import help_of
 from playhead.cli.nemo_names.translating import translated
@@ -29,7 +31,9 @@ __all__ = ["SCRIPTS", "run_script"]
 
 SCRIPTS: Final[Mapping[str, Script]] = {
     "dataloading/build_indexes.py": BUILD_INDEXES,
+    "dataloading/convert_indexes_to_idxpack.py": CONVERT,
     "dataloading/prefetch_indexes.py": PREFETCH_INDEXES,
+    "dataloading/rebind_idxpack_collections.py": REBIND,
     "speech_recognition/estimate_duration_bins.py": DURATION_BINS,
     "speech_recognition/estimate_duration_bins_2d.py": DURATION_BINS_2D,
     "speech_recognition/oomptimizer.py": SPEECH_OOMPTIMIZER,
@@ -52,7 +56,7 @@ def run_script(name: str) -> None:
         if "--help" in arguments:
             print(help_of(name, script))  # noqa: T201
             return
-        translation = translated(script, arguments)
-        for note in translation.notes:
+        given = translated(script, arguments)
+        for note in given.notes:
             say(f"note: {note}")
-        script.run(translation.arguments)
+        script.run(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from playhead.cli.nemo_names.script import Script, passed, run_command
+from playhead.cli.nemo_names.script import Script, passed, run_given
 
 __all__ = ["DURATION_BINS", "DURATION_BINS_2D", "TOKEN_BINS"]
 
@@ -24,7 +24,7 @@ DURATION_BINS: Final = Script(
     about="Make bins of equal total duration.",
     usage="INPUT",
     command=("bins",),
-    run=run_command,
+    run=run_given,
     options=(_BUCKETS, _EXAMPLES, *_DURATIONS, _QUIET),
 )
 
@@ -32,7 +32,7 @@ DURATION_BINS_2D: Final = Script(
     about="Make bins of seconds and tokens.",
     usage="INPUT",
     command=("bins",),
-    run=run_command,
+    run=run_given,
     options=(
         passed("-t", "--tokenizer", required=True),
         passed("-a", "--langs"),
@@ -51,7 +51,7 @@ TOKEN_BINS: Final = Script(
     about="Make bins of tokens for a speech language model.",
     usage="INPUT_CFG",
     command=("bins", "--tokens"),
-    run=run_command,
+    run=run_given,
     options=(
         passed("-t", "--tokenizer", required=True),
         _BUCKETS,

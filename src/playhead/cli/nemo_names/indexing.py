@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from playhead.cli.nemo_names.script import Script, idle, passed, run_command
+from playhead.cli.nemo_names.script import Script, idle, passed, run_given
 
 __all__ = ["BUILD_INDEXES", "PREFETCH_INDEXES"]
 
@@ -14,7 +14,7 @@ BUILD_INDEXES: Final = Script(
     about="Build the .idx of every data file that configs name, and the packs of the configs.",
     usage="INPUT_CFG [INPUT_CFG ...]",
     command=("index",),
-    run=run_command,
+    run=run_given,
     options=(
         passed("--force", takes=0),
         passed("--workers", default="4"),
@@ -39,7 +39,7 @@ PREFETCH_INDEXES: Final = Script(
     about="Copy the indexes and packs of configs' data to a disk.",
     usage="INPUT_CFG [INPUT_CFG ...]",
     command=("prefetch",),
-    run=run_command,
+    run=run_given,
     options=(
         passed("--indexes-root", required=True),
         passed("--source-indexes-root"),

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from playhead.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Option", "Script", "idle", "passed", "refused", "run_command"]
+__all__ = [
+    "Given",
+    "Option",
+    "Script",
+    "captured_command",
+    "idle",
+    "kept",
+    "passed",
+    "refused",
+    "run_command",
+    "run_given",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,16 +33,27 @@ class Option:
 
     names: tuple[str, ...]
     """All of its names; the last is how the command is given it."""
-    fate: Literal["passed", "idle", "refused"]
-    """Given to the command; without effect, which is said; or an error."""
+    fate: Literal["passed", "kept", "idle", "refused"]
+    """Given to the command; for the script itself; without effect, which is said; or an error."""
     takes: int = 1
     """Values that follow it; 0 for a switch."""
     default: str | None = None
     """What the command is given where the option is not; nothing if None."""
     is_required: bool = False
     """Whether there is no script without it."""
-    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Why it has no effect, or is refused, by value; a switch has its own under an empty text."""
+    reasons: Mapping[str | None, str] = field(default_factory=dict["str | None", str])
+    """Why it has no effect, or is refused, by value; under None for any other."""
+
+
+class Given(NamedTuple):
+    """What a script was given."""
+
+    arguments: list[str]
+    """The command, and all that follows it."""
+    kept: dict[str, list[str]]
+    """The values of options that the command has not, by their last names."""
+    notes: list[str]
+    """What people should know of options without effect."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,8 +68,8 @@ class Script:
     """The command that does it, with what is always given to it."""
     options: tuple[Option, ...]
     """The options that the guides have; further ones are given to the command as they are."""
-    run: Callable[[Sequence[str]], None]
-    """Runs the command with its arguments."""
+    run: Callable[[Given], None]
+    """Runs the command."""
 
 
 def passed(
@@ -53,7 +77,7 @@ def passed(
     takes: int = 1,
     default: str | None = None,
     required: bool = False,
-    without: Mapping[str, str] | None = None,
+    without: Mapping[str | None, str] | None = None,
 ) -> Option:
     """Return an option that the command has, too.
 
@@ -80,7 +104,7 @@ def passed(
     )
 
 
-def idle(*names: str, takes: int = 1, reasons: Mapping[str, str]) -> Option:
+def idle(*names: str, takes: int = 1, reasons: Mapping[str | None, str]) -> Option:
     """Return an option that changes nothing here.
 
     Parameters
@@ -90,9 +114,24 @@ def idle(*names: str, takes: int = 1, reasons: Mapping[str, str]) -> Option:
     takes
         Values that follow it.
     reasons
-        What people are told, by value; a value that is not there is refused.
+        What people are told, by value, None for any; a value that is not there is refused.
     """
     return Option(names=names, fate="idle", takes=takes, reasons=reasons)
+
+
+def kept(*names: str, takes: int = 1, required: bool = False) -> Option:
+    """Return an option that the script acts on, as the command has nothing like it.
+
+    Parameters
+    ----------
+    *names
+        Its names.
+    takes
+        Values that follow it; 0 for a switch.
+    required
+        Whether it has to be given.
+    """
+    return Option(names=names, fate="kept", takes=takes, is_required=required)
 
 
 def refused(*names: str, takes: int = 1, why: str) -> Option:
@@ -107,10 +146,26 @@ def refused(*names: str, takes: int = 1, why: str) -> Option:
     why
         Why, and what to do, in two sentences.
     """
-    return Option(names=names, fate="refused", takes=takes, reasons={"": why})
+    return Option(names=names, fate="refused", takes=takes, reasons={None: why})
+
+
+def run_given(given: Given) -> None:
+    """Run the command as it was given."""
+    run_command(given.arguments)
 
 
 def run_command(arguments: Sequence[str]) -> None:
     """Run `playhead ARGUMENTS` in this process, and end it with the exit code of the command."""
     sys.argv = ["playhead", *arguments]
     main()
+
+
+def captured_command(arguments: Sequence[str]) -> tuple[int, str]:
+    """Run `playhead ARGUMENTS` in this process; return its exit code and what it printed."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        try:
+            run_command(arguments)
+        except SystemExit as end:
+            return (end.code if isinstance(end.code, int) else 1), out.getvalue()
+    return 0, out.getvalue()

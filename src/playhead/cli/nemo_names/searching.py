@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from playhead.cli.nemo_names.script import Script, passed, refused, run_command
+from playhead.cli.nemo_names.script import Script, passed, refused, run_command, run_given
 from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from playhead.cli.nemo_names.script import Given
 
 __all__ = ["SPEECHLM_OOMPTIMIZER", "SPEECH_OOMPTIMIZER"]
 
 
-def _run_by_one(arguments: Sequence[str]) -> None:
+def _run_by_one(given: Given) -> None:
     """Search on the GPU that torchrun has for this process, which has to be alone.
 
     Raises
@@ -29,7 +29,8 @@ def _run_by_one(arguments: Sequence[str]) -> None:
             fix="Give torchrun --nproc-per-node 1, or start the script with python",
         )
     device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    run_command([*arguments[:1], "--device", device, *arguments[1:]])
+    command, *others = given.arguments
+    run_command([command, "--device", device, *others])
 
 
 _SEARCH: Final = (
@@ -48,7 +49,7 @@ SPEECH_OOMPTIMIZER: Final = Script(
     about="Find the largest batch that each length bucket can take.",
     usage="",
     command=("oomptimizer",),
-    run=run_command,
+    run=run_given,
     options=(
         passed("-n", "--pretrained-name"),
         *_CLASS,

@@ -38,7 +38,7 @@ def help_of(name: str, script: Script) -> str:
 
 def _said(option: Option) -> str:
     if option.fate == "refused":
-        return f": refused, for {option.reasons['']}"
+        return f": refused, for {option.reasons[None]}"
     if option.fate == "idle":
         return ": without effect"
     needed = " (required)" if option.is_required else ""

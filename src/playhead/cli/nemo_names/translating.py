@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from playhead.cli.nemo_names.script import Given
 from playhead.errors import ConfigError, NotSupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from playhead.cli.nemo_names.script import Option, Script
 
-__all__ = ["Translation", "translated"]
+__all__ = ["translated"]
 
 
-class Translation(NamedTuple):
-    """What a command is given."""
-
-    arguments: list[str]
-    """The command and all that follows it."""
-    notes: list[str]
-    """What people should know of options without effect."""
-
-
-def translated(script: Script, arguments: Sequence[str]) -> Translation:
+def translated(script: Script, arguments: Sequence[str]) -> Given:
     """Write a command line for the command that does the same.
 
     Options that the script has not are given to the command as they stand: it has more of them than
@@ -44,7 +36,7 @@ def translated(script: Script, arguments: Sequence[str]) -> Translation:
         If something is not to be had here: the message says what to do.
     """
     known = {name: option for option in script.options for name in option.names}
-    given: set[str] = set()
+    values_of: dict[str, list[str]] = {}
     notes: dict[str, None] = {}
     out: list[str] = []
     left = list(arguments)
@@ -64,16 +56,21 @@ def translated(script: Script, arguments: Sequence[str]) -> Translation:
             raise ConfigError(
                 f"{name} has {len(values)} values, and takes {option.takes}", fix=f"Correct {name}"
             )
-        given.add(option.names[-1])
+        values_of[option.names[-1]] = values
         reason = _reason(option, name, " ".join(values))
         if option.fate == "passed":
             out += [option.names[-1], *values]
         elif reason:
             notes[reason] = None
-    return Translation([*script.command, *_defaults(script, given), *out], list(notes))
+    kept = {option.names[-1] for option in script.options if option.fate == "kept"}
+    return Given(
+        [*script.command, *_defaults(script, values_of), *out],
+        {name: values for name, values in values_of.items() if name in kept},
+        list(notes),
+    )
 
 
-def _defaults(script: Script, given: set[str]) -> list[str]:
+def _defaults(script: Script, given: Collection[str]) -> list[str]:
     """What a command is given for options that are not there.
 
     Raises
@@ -113,12 +110,11 @@ def _reason(option: Option, name: str, value: str) -> str:
     NotSupportedError
         If it is refused.
     """
-    said = option.reasons.get(value)
-    if option.fate == "refused":
-        raise NotSupportedError(f"{name} is not to be had here: {option.reasons['']}")
-    if option.fate == "passed" and said is not None:
-        raise NotSupportedError(f"{name} {value} is not to be had here: {said}")
+    said = option.reasons.get(value, option.reasons.get(None))
     if option.fate == "idle" and said is None:
-        choices = ", ".join(option.reasons)
+        choices = ", ".join(filter(None, option.reasons))
         raise ConfigError(f"{name} is {value!r}", fix=f"Choose one of {choices}")
-    return said or ""
+    if option.fate == "idle" or said is None:
+        return said or ""
+    asked = name if option.fate == "refused" else f"{name} {value}"
+    raise NotSupportedError(f"{asked} is not to be had here: {said}")
