@@ -116,6 +116,11 @@ class MembersByName:
         self._access = access
         self._members: list[_Member] = []
 
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes of each member that was taken, as the index knows them; -1 where it does not."""
+        return [member.size for member in self._members]
+
     def take_members(self, group: LeafRows, first: int) -> NDArray[np.bool_]:
         """Take the members that are fetched by name, of rows that have one each.
 

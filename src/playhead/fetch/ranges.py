@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from playhead.storage.base import ByteRange
 from playhead.storage.get_batch import served_by_aistore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -20,7 +20,27 @@ if TYPE_CHECKING:
     from playhead.fetch.timings import Timings
     from playhead.storage.aistore import AIStore
 
-__all__ = ["Ranges"]
+__all__ = ["FileRanges", "Ranges"]
+
+
+class FileRanges(NamedTuple):
+    """Byte ranges of one file; arrays have shape (K,)."""
+
+    path: str
+    """The file."""
+    kept: bool
+    """Whether it is read from a whole copy."""
+    offsets: NDArray[np.int64]
+    """First byte of each range."""
+    sizes: NDArray[np.int64]
+    """Bytes of each."""
+    places: NDArray[np.int64]
+    """Where each goes."""
+
+    def ranges(self) -> list[ByteRange]:
+        """The ranges, one by one."""
+        spans = zip(self.offsets.tolist(), self.sizes.tolist(), strict=True)
+        return [ByteRange(self.path, *span) for span in spans]
 
 
 class Ranges:
@@ -59,34 +79,37 @@ class Ranges:
         """Ask for ranges, each to be put in a place of its own."""
         self._parts.append((files, offsets, sizes, places))
 
-    def read(self, num_places: int, timings: Timings) -> list[bytes | None]:
-        """Everything asked for, by place."""
-        data: list[bytes | None] = [None] * num_places
+    def by_file(self) -> Iterator[FileRanges]:
+        """Everything asked for, file by file."""
         if not self._parts:
-            return data
+            return
         files, offsets, sizes, places = map(np.concatenate, zip(*self._parts, strict=True))
         order = np.argsort(files, kind="stable")
         borders = np.searchsorted(files[order], np.arange(len(self._numbers) + 1)).tolist()
-        remote: list[NDArray[np.int64]] = []
         for path, number in self._numbers.items():
             chosen = order[borders[number] : borders[number + 1]]
-            if len(chosen) == 0:
+            if len(chosen):
+                kept = path in self._whole
+                yield FileRanges(path, kept, offsets[chosen], sizes[chosen], places[chosen])
+
+    def read(self, num_places: int, timings: Timings) -> list[bytes | None]:
+        """Everything asked for, by place."""
+        data: list[bytes | None] = [None] * num_places
+        far: list[ByteRange] = []
+        places: list[int] = []
+        for one in self.by_file():
+            if not one.kept and access.is_remote(one.path):
+                far += one.ranges()
+                places += one.places.tolist()
                 continue
-            if path not in self._whole and access.is_remote(path):
-                remote.append(chosen)
-                continue
-            with timings.reading(path, int(sizes[chosen].sum()), len(chosen)):
-                ranges = self._read(path, offsets[chosen], sizes[chosen])
-            for place, part in zip(places[chosen].tolist(), ranges, strict=True):
+            with timings.reading(one.path, int(one.sizes.sum()), len(one.places)):
+                found = self._read(one)
+            for place, part in zip(one.places.tolist(), found, strict=True):
                 data[place] = part
-        if remote:
-            chosen = np.concatenate(remote)
-            uris = list(self._numbers)
-            columns = (column[chosen].tolist() for column in (files, offsets, sizes))
-            asked = [ByteRange(uris[file], *span) for file, *span in zip(*columns, strict=True)]
-            with timings.reading(asked[0].uri, int(sizes[chosen].sum()), len(asked)):
-                parts = self._read_far(asked)
-            for place, part in zip(places[chosen].tolist(), parts, strict=True):
+        if far:
+            with timings.reading(far[0].uri, sum(one.size for one in far), len(far)):
+                found = self._read_far(far)
+            for place, part in zip(places, found, strict=True):
                 data[place] = part
         return data
 
@@ -100,6 +123,6 @@ class Ranges:
         far = iter(access.read_many([one for one in asked if not served_by_aistore(one.uri)]))
         return [next(near if served_by_aistore(one.uri) else far) for one in asked]
 
-    def _read(self, path: str, offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[bytes]:
-        found = self._kept.read(path, offsets, sizes) if path in self._whole else None
-        return access.read_ranges(path, offsets, sizes) if found is None else found
+    def _read(self, one: FileRanges) -> list[bytes]:
+        found = self._kept.read(one.path, one.offsets, one.sizes) if one.kept else None
+        return access.read_ranges(one.path, one.offsets, one.sizes) if found is None else found

@@ -131,11 +131,12 @@ class LocalityFigures:
     is_used: bool
     """Whether the config has it."""
     requests: float
-    """Reads by micro-batch on average: ranges, near ones merged."""
+    """Reads by micro-batch on average: ranges, near ones merged; and of files that a machine keeps
+    whole one each, as often as a pass needs them."""
     bytes: float
     """Bytes by micro-batch on average."""
     shards: float
-    """Different shards by micro-batch on average."""
+    """Different files by micro-batch on average, but for files of one sample."""
     kept_bytes: int | None
     """Bytes of whole shards that a machine keeps at a time; None where it keeps none."""
     note: str = ""

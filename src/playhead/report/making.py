@@ -80,15 +80,10 @@ def make_figures(
 
         found[name] = plan_windows(part, positions[name], limit, told)
     parts = []
-    for name, part in planning.parts.items():
+    for name, part in planned.parts.items():
         say(f"counting{f' {name}' if name else ''}")
-        source = PartSource(
-            name=name,
-            planning=part,
-            leaves=planned.blends.parts[name].leaves,
-            dropped=planned.parts[name].dropped,
-            share=planning.shares[name],
-        )
+        seed_of, share = positions[name].seed, planning.shares[name]
+        source = PartSource(name=name, part=part, seed=seed_of, share=share)
         parts.append(part_figures(source, found[name], world_size))
     per_step = _weights_of_parts(planned)
     steps = _steps_per_pass(planning, found)

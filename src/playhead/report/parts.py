@@ -17,13 +17,15 @@ from playhead.report.figures import (
     WorstBatch,
 )
 from playhead.report.leaves import leaves_of
+from playhead.report.localities import localities_of
 from playhead.report.passes import passes_over
 from playhead.report.units import US_PER_HOUR, in_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from playhead.blend.leaf import Leaf
+    from playhead.loader.part import Part
     from playhead.loader.run import Planning
     from playhead.report.length_counts import LengthCounts
     from playhead.report.passes import Passes
@@ -41,14 +43,22 @@ class PartSource:
 
     name: str
     """What the config calls it; empty where it is all there is."""
-    planning: Planning
-    """Its plan."""
-    leaves: Sequence[Leaf]
-    """Its leaves."""
-    dropped: Sequence[Mapping[str, int]]
-    """For each the rows that were left out of its index, by reason."""
+    part: Part
+    """What was opened of it."""
+    seed: int
+    """The seed that it is planned with."""
     share: float
     """Its share of the steps, 0 to 1."""
+
+    @property
+    def planning(self) -> Planning:
+        """Its plan."""
+        return self.part.planning
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """Its leaves."""
+        return self.part.spec.leaves
 
 
 def part_figures(source: PartSource, windows: PlannedWindows, world_size: int) -> PartFigures:
@@ -70,7 +80,7 @@ def part_figures(source: PartSource, windows: PlannedWindows, world_size: int) -
         name=source.name,
         unit="tokens" if batching.in_tokens else "seconds",
         share=source.share,
-        leaves=leaves_of(planning, source.leaves, source.dropped, passes, windows),
+        leaves=leaves_of(planning, source.leaves, source.part.dropped, passes, windows),
         distributions=_distributions(passes),
         buckets=buckets_of(batches),
         fixed_sizes=batches.has_fixed_sizes,
@@ -88,7 +98,7 @@ def part_figures(source: PartSource, windows: PlannedWindows, world_size: int) -
         most_copies=windows.most_copies,
         step_costs=_step_costs(windows, world_size),
         blend=tuple(_point(one) for one in windows.stretches),
-        localities=(),
+        localities=localities_of(source.part, source.seed),
         worst=tuple(_worst(one, source, world_size) for one in windows.worst),
     )
 

@@ -30,6 +30,7 @@ __all__ = [
     "has_ranges",
     "is_remote",
     "list_files",
+    "merge_gap",
     "read_files",
     "read_many",
     "read_ranges",
@@ -151,6 +152,19 @@ def read_ranges(
         return local.read_ranges(uri, offsets, sizes)
     pairs = zip(np.asarray(offsets).tolist(), np.asarray(sizes).tolist(), strict=True)
     return store_of(uri).read([ByteRange(uri, offset, count) for offset, count in pairs])
+
+
+def merge_gap(uri: str) -> int:
+    """Bytes between two ranges of a file or object up to which they are read as one."""
+    if not is_remote(uri):
+        return local.MERGE_GAP
+    if served_by_aistore(uri):
+        from playhead.storage import aistore  # noqa: PLC0415  (it may not be used)
+
+        return aistore.MERGE_GAP
+    from playhead.storage import objects  # noqa: PLC0415  (it may not be used)
+
+    return objects.MERGE_GAP
 
 
 def read_many(ranges: Sequence[ByteRange]) -> list[bytes]:

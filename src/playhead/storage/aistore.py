@@ -26,9 +26,9 @@ from playhead.storage.near_ranges import near_together, of_distinct_sizes, taken
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["AIStore"]
+__all__ = ["MERGE_GAP", "AIStore"]
 
-_GAP: Final = 64 << 10
+MERGE_GAP: Final = 64 << 10
 """Bytes between two ranges up to which one request is cheaper than two, each with a redirect."""
 
 
@@ -48,7 +48,7 @@ class AIStore:
 
     def read(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """See `Store.read`."""
-        blocks = near_together(ranges, _GAP)
+        blocks = near_together(ranges, MERGE_GAP)
         acts = [partial(self.objects.get, Wanted(one.uri, "", *one[1:])) for one, _ in blocks]
         return taken_apart(blocks, self._all(acts, [one.uri for one, _ in blocks]), ranges)
 
@@ -61,7 +61,7 @@ class AIStore:
             As `Store.read`.
         """
         # Answers bear the name of the object alone, whichever of its ranges they are.
-        blocks = of_distinct_sizes(near_together(ranges, _GAP))
+        blocks = of_distinct_sizes(near_together(ranges, MERGE_GAP))
         found: list[bytes] = []
         for (span, _), data in zip(
             blocks, self.batch([Wanted(one.uri, "", *one[1:]) for one, _ in blocks]), strict=True
