@@ -10,7 +10,7 @@ import pytest
 
 from playhead.errors import IndexFileError
 from playhead.index.idx import read_idx
-from playhead.index.idxpack2 import IdxPack
+from playhead.index.idxpack2 import IdxPack, collection_key
 from playhead.index.sidecars import Sidecar, build_sidecar
 from playhead.paths import expand
 from support.corpus import tarred_corpus
@@ -120,3 +120,23 @@ def test_what_lhotse_writes_is_read(tmp_path: Path, with_array: bool):
         assert segment is not None
         assert segment.size == Path(path).stat().st_size
         assert opened.offsets(segment).tolist() == read_idx(f"{path}.idx").tolist()[:-1]
+
+
+def test_the_files_of_a_collection_have_their_records(tmp_path: Path):
+    paths = ["a.jsonl", "b.jsonl", "c.jsonl"]
+    offsets = [[0, 5, 9], [0], [0, 1, 2, 3]]
+    opened = IdxPack(
+        str(
+            write_idxpack(
+                tmp_path / "p.idxpack",
+                [
+                    Collection("manifest", "jsonl", ["x"], [[0, 7]]),
+                    Collection("manifest", "jsonl", paths, offsets),
+                ],
+            )
+        )
+    )
+
+    assert opened.lengths(collection_key("manifest", "jsonl", paths)) == (2, 0, 3)
+    assert opened.lengths(collection_key("tar", "jsonl", paths)) is None
+    assert [opened.find(path).records for path in paths] == [2, 0, 3]

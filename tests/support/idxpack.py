@@ -40,7 +40,8 @@ def write_idxpack(path: Path, collections: Sequence[Collection], version: int = 
 
     for one in collections:
         spec = {"kind": one.kind, "role": one.role, "source_spec": list(one.paths)}
-        key = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).digest()
+        text_of_key = json.dumps(spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        key = hashlib.sha256(text_of_key.encode()).digest()
         total, first = 0, len(sequences)
         for file, offsets in zip(one.paths, one.offsets, strict=True):
             content = b"" if one.path_only else struct.pack(f"<{len(offsets)}Q", *offsets)

@@ -8,12 +8,14 @@ file's followed by its size. Versions 2 and 3 are read; 3 adds arrays that belon
 
 from __future__ import annotations
 
+import hashlib
+import json
 import mmap
 import struct
 import zlib
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from playhead.errors import IndexFileError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["IDXPACK_FIX", "IdxPack", "Segment", "open_idxpack"]
+__all__ = ["IDXPACK_FIX", "IdxPack", "Segment", "collection_key", "open_idxpack"]
 
 _MAGIC: Final = b"IDXPACK2"
 _VERSIONS: Final = (2, 3)
@@ -58,6 +60,8 @@ class Segment(NamedTuple):
     """Bytes that the file had when it was indexed."""
     has_offsets: bool
     """Whether the pack says where its records begin."""
+    records: int
+    """Its records; 0 where the pack does not say where they begin."""
 
 
 class IdxPack:
@@ -99,6 +103,10 @@ class IdxPack:
             )
         self._check_sections(header_bytes, places)
         self.num_collections = places[1]
+        self._collections = np.frombuffer(
+            self._data, "u1", places[1] * _COLLECTION_BYTES, places[0]
+        )
+        self._sequences = np.frombuffer(self._data, "<u8", places[3] * 2, places[2]).reshape(-1, 2)
         self._segments = np.frombuffer(self._data, _SEGMENT, places[5], places[4])
         self._texts = slice(places[6], places[6] + places[7])
         self._payload = slice(places[8], places[8] + places[9])
@@ -111,7 +119,41 @@ class IdxPack:
             return None
         row = self._segments[number]
         has_offsets = not int(row["flags"]) & _PATH_ONLY
-        return Segment(number, int(row["source_bytes"]), has_offsets)
+        records = max(0, int(row["items"]) - 1) if has_offsets else 0
+        return Segment(number, int(row["source_bytes"]), has_offsets, records)
+
+    def lengths(self, key: bytes) -> tuple[int, ...] | None:
+        """Return how many records each file of a collection has; None if there is none of that key.
+
+        Parameters
+        ----------
+        key
+            What `collection_key` gives.
+
+        Raises
+        ------
+        IndexFileError
+            If the pack is damaged there.
+        """
+        number = self._by_key.get(key)
+        if number is None:
+            return None
+        first, count = self._collection(number)[32:48].view("<u8").tolist()
+        if first + count > len(self._sequences):
+            raise self._damaged("the files of a collection are not in its table")
+        ends = self._sequences[first : first + count, 1].astype(np.int64)
+        lengths = np.diff(ends, prepend=0)
+        if (lengths < 0).any():
+            raise self._damaged("the records of a collection do not add up")
+        return tuple(lengths.tolist())
+
+    @cached_property
+    def _by_key(self) -> dict[bytes, int]:
+        numbers = range(self.num_collections)
+        return {self._collection(number)[:32].tobytes(): number for number in numbers}
+
+    def _collection(self, number: int) -> NDArray[np.uint8]:
+        return self._collections[number * _COLLECTION_BYTES : (number + 1) * _COLLECTION_BYTES]
 
     def offsets(self, segment: Segment) -> NDArray[np.int64]:
         """Return where the records of a file begin, shape (N,).
@@ -171,6 +213,21 @@ class IdxPack:
         return IndexFileError(
             f"the pack of NeMo is damaged: {what}", where=self.path, fix=IDXPACK_FIX
         )
+
+
+def collection_key(role: str, kind: str, source_spec: Any) -> bytes:
+    """Return the key of what a config declares, in a pack of NeMo: 32 bytes.
+
+    Parameters
+    ----------
+    role, kind
+        What it is, such as `manifest` and `jsonl`.
+    source_spec
+        The paths as the config has them, before patterns are expanded.
+    """
+    identity = {"kind": kind, "role": role, "source_spec": source_spec}
+    text = json.dumps(identity, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).digest()
 
 
 def open_idxpack(path: str) -> IdxPack:
