@@ -1,0 +1,226 @@
+"""How many items one pass over a source has, out of indexes that exist; none is built."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from playhead.errors import PlayheadError
+from playhead.index.build_target import leaf_sources, targets
+from playhead.index.idxpack2 import collection_key, open_idxpack
+from playhead.index.pack import open_pack
+from playhead.index.pack_kind import PACK_SUFFIX, kind_of_pack
+from playhead.paths import exists, index_path, scheme
+from playhead.storage import access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from playhead.inspect.nemo_config import DeclaredSource
+
+__all__ = ["Roots", "Total", "total_of"]
+
+_ENTRY_BYTES: Final = 8
+_MOST_MISSING: Final = 20
+_CHECKERS: Final = 16
+_MICROSECONDS_PER_HOUR: Final = 3_600_000_000
+# What NeMo calls the paths of a key, and how it reads them.
+_COLLECTIONS: Final = {
+    "manifest_filepath": (("manifest", "jsonl"),),
+    "tarred_audio_filepaths": (("tar", "nemo_tar"), ("tar_collection", "nemo_tar")),
+    "paths": (("paths", "jsonl"), ("paths", "nemo_tar")),
+    "data_dir": (("wds_tar", "wds_tar_v2"),),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Roots:
+    """Where indexes are looked for, beside what the config says."""
+
+    indexes: str | None = None
+    """Folder of `.idx` files, which wins over the config's."""
+    pack: str | None = None
+    """A pack, or a folder of packs, which wins over the config's."""
+    default_pack: str | None = None
+    """A pack, or a folder of packs, for sources that name none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Total:
+    """What indexes say of one pass over a source."""
+
+    items: int | None = None
+    """Its items; None where an index is missing."""
+    shard_lengths: tuple[int, ...] = ()
+    """Items of each of its files, where known."""
+    hours: float | None = None
+    """Hours of audio, where a pack of Playhead says it."""
+    pack: str | None = None
+    """The pack that says it."""
+    keys: tuple[str, ...] = ()
+    """Keys that its collection may have in a pack of NeMo, in hexadecimal digits."""
+    matched_key: str | None = None
+    """The one that it has."""
+    missing: tuple[str, ...] = ()
+    """Indexes that are not there, the first few."""
+    notes: tuple[str, ...] = ()
+    """What is odd about it."""
+
+
+def total_of(source: DeclaredSource, roots: Roots) -> Total:
+    """Look up how many items one pass over a source has.
+
+    A pack that the config or the caller names says it, or the `.idx` files of its data. Where one
+    of these is missing the whole is not known. A pack that Playhead has built says it too.
+
+    Parameters
+    ----------
+    source
+        The source.
+    roots
+        Where to look.
+    """
+    total = Total()
+    pack = _pack_of(source, roots)
+    if pack is not None:
+        total = _of_pack(source, pack)
+    if total.items is None:
+        by_idx = _of_sidecars(source, roots.indexes or source.indexes_root)
+        notes = (*total.notes, *by_idx.notes)
+        total = replace(by_idx, pack=total.pack, keys=total.keys, notes=notes)
+    if total.items is None or total.hours is None:
+        own = _of_own_pack(source)
+        if own is not None and total.items in (None, own.items):
+            total = replace(total, items=own.items, hours=own.hours, pack=total.pack or own.pack)
+    return total if total.items is None else replace(total, missing=())
+
+
+def _pack_of(source: DeclaredSource, roots: Roots) -> str | None:
+    """The pack of a source: the caller's, else the nearest of the config, else the default."""
+    if roots.pack is not None:
+        return _in_folder(roots.pack, source.pack_name)
+    declared = source.index_pack
+    if roots.default_pack is None or (declared is not None and exists(declared)):
+        return declared
+    return _in_folder(roots.default_pack, source.pack_name)
+
+
+def _in_folder(root: str, name: str | None) -> str:
+    """A pack itself, or the one of a folder that has the name, or the only one of it."""
+    folder = Path(root)
+    if not folder.is_dir():
+        return root
+    if name is not None:
+        return str(folder / name)
+    packs = sorted(folder.glob(f"*{PACK_SUFFIX}"))
+    return str(packs[0]) if len(packs) == 1 else str(folder / f"*{PACK_SUFFIX}")
+
+
+def _of_pack(source: DeclaredSource, pack: str) -> Total:
+    if scheme(pack) or not exists(pack):
+        return Total(pack=pack, missing=(pack,), notes=(f"there is no pack {pack}",))
+    try:
+        kind = kind_of_pack(pack)
+        found = _of_nemo_pack(source, pack) if kind == "nemo" else _of_playhead_pack(source, pack)
+    except (PlayheadError, OSError) as error:
+        return Total(pack=pack, notes=(f"its pack cannot be used: {error}",))
+    if found.items is None:
+        return replace(found, notes=(f"the pack {pack} does not hold it",))
+    return found
+
+
+def _of_nemo_pack(source: DeclaredSource, pack: str) -> Total:
+    opened = open_idxpack(pack)
+    keys = list(_keys_of(source))
+    total = Total(pack=pack, keys=tuple(key.hex() for key in keys))
+    held = [(key, lengths) for key in keys if (lengths := opened.lengths(key)) is not None]
+    # The rows of a manifest and the members of its archives are as many.
+    if len({sum(lengths) for _, lengths in held}) == 1:
+        key, lengths = held[0]
+        return replace(total, items=sum(lengths), shard_lengths=lengths, matched_key=key.hex())
+    for paths in source.groups:
+        files = [opened.find(path) for path in paths]
+        lengths = tuple(file.records for file in files if file is not None and file.has_offsets)
+        if paths and len(lengths) == len(paths):
+            return replace(total, items=sum(lengths), shard_lengths=lengths)
+    return total
+
+
+def _keys_of(source: DeclaredSource) -> Iterator[bytes]:
+    for name, collections in _COLLECTIONS.items():
+        for form in _forms(source.specs.get(name)):
+            for role, kind in collections:
+                yield collection_key(role, kind, form)
+
+
+def _forms(spec: Any) -> list[Any]:
+    match spec:
+        case None:
+            return []
+        case str():
+            return [spec, [spec]]
+        case [str() as only]:
+            return [spec, only]
+        case _:
+            return [spec]
+
+
+def _of_playhead_pack(source: DeclaredSource, pack: str) -> Total:
+    if source.leaf is None:
+        return Total(pack=pack)
+    leaf = open_pack(pack).find(source.leaf.key, leaf_sources(source.leaf).source)
+    if leaf is None:
+        return Total(pack=pack)
+    # NeMo counts rows that are left out too.
+    items = leaf.num_rows + sum(leaf.dropped.values())
+    return Total(
+        items=items, hours=int(leaf.duration_us.sum()) / _MICROSECONDS_PER_HOUR or None, pack=pack
+    )
+
+
+def _of_own_pack(source: DeclaredSource) -> Total | None:
+    """What a pack says that Playhead built for the source when it was used, if it did."""
+    if source.leaf is None:
+        return None
+    try:
+        (target,) = targets([leaf_sources(source.leaf)], None)
+        if not target.path.exists():
+            return None
+        return _of_playhead_pack(source, str(target.path))
+    except (PlayheadError, OSError):
+        # It is a help where there is one, and nobody asked for it.
+        return None
+
+
+def _of_sidecars(source: DeclaredSource, root: str | None) -> Total:
+    missing: list[str] = []
+    notes: list[str] = []
+    for paths in source.groups:
+        places = [index_path(path, root) for path in paths]
+        with ThreadPoolExecutor(_CHECKERS) as pool:
+            counts = list(pool.map(_records, places))
+        lengths = tuple(count for count in counts if isinstance(count, int))
+        if paths and len(lengths) == len(paths):
+            return Total(items=sum(lengths), shard_lengths=lengths, notes=tuple(notes))
+        missing += [place for place, count in zip(places, counts, strict=True) if count is None]
+        notes += dict.fromkeys(count for count in counts if isinstance(count, str))
+    return Total(missing=_first(missing), notes=_first(notes))
+
+
+def _first(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(names[:_MOST_MISSING])
+
+
+def _records(idx: str) -> int | str | None:
+    """How many records an `.idx` has; None if it is not there, else what is wrong with it."""
+    try:
+        size = access.size(idx)
+    except FileNotFoundError:
+        return None
+    except (PlayheadError, OSError) as error:
+        return f"an index cannot be looked at: {error}"
+    if size < _ENTRY_BYTES or size % _ENTRY_BYTES:
+        return f"{idx} has {size} bytes, which are no whole entries"
+    return size // _ENTRY_BYTES - 1
