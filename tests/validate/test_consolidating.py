@@ -318,6 +318,23 @@ def test_steps_of_another_size_that_lack_a_sample_or_have_a_strange_one_are_foun
     assert answers["Q4"].examples == ["from nowhere"]
 
 
+def test_of_steps_of_another_size_drop_last_may_leave_out_others(tmp_path):
+    made, run = with_other_steps()
+    row = run.rows[7][1]
+    row.update(cut_ids=["left out before"], batch_size=1)
+    run.tell(dropped={"drop_last": 3})
+    _, answers = judged(made, tmp_path)
+    assert tags(answers) == {"Q4": "resume-rng-divergence"}
+    for baseline in (made.run("baseline"), made.run("baseline", 1)):
+        baseline.tell(dropped={"drop_last": 1})
+    _, answers = judged(made.without("groundtruth"), tmp_path)
+    assert statuses(answers)["Q4"] == "PASS"
+    row.update(cut_ids=[], batch_size=0)
+    run.tell(dropped={"drop_last": 2})
+    _, answers = judged(made.without("groundtruth"), tmp_path)
+    assert tags(answers) == {"Q4": "resume-length-mismatch"}
+
+
 def test_steps_of_another_size_in_endless_data_are_judged_as_far_as_they_can_be(tmp_path):
     made, run = with_other_steps(finite=False)
     verdict, answers = judged(made, tmp_path)

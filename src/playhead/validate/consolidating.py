@@ -15,6 +15,7 @@ from playhead.validate.questions import (
     ranks_disjoint,
     same_again,
 )
+from playhead.validate.repeats import find_repeats
 from playhead.validate.speed import read_speed, speed_line
 
 if TYPE_CHECKING:
@@ -95,11 +96,12 @@ def consolidate(
         (folder / REPORT_NAME).unlink(missing_ok=True)
     runs = collect(folder, checkpoint_at=checkpoint_at, determinism_runs=determinism_runs, say=say)
     baseline = runs.baselines[0]
+    again = find_repeats(baseline)
     verdict = Verdict(
         answers=(
-            no_sample_twice(baseline),
+            no_sample_twice(again),
             all_samples(baseline, runs.groundtruth),
-            ranks_disjoint(baseline),
+            ranks_disjoint(again),
             exact_resume(baseline, runs.resumed, runs.checkpoint_at),
             same_again(runs.baselines),
         ),

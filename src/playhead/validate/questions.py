@@ -8,7 +8,6 @@ import numpy as np
 
 from playhead.validate.answer import MOST_EXAMPLES, Answer, said
 from playhead.validate.differing import Stretch, compare, places
-from playhead.validate.repeats import find_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from playhead.validate.answer import QuestionId
     from playhead.validate.differing import Difference
     from playhead.validate.reading import Run
+    from playhead.validate.repeats import Repeats
 
 __all__ = ["all_samples", "no_sample_twice", "ranks_disjoint", "same_again"]
 
@@ -25,9 +25,15 @@ _NAMES_WITHOUT_PASSES = (
 )
 
 
-def no_sample_twice(baseline: Run) -> Answer:
-    """Q1: no sample comes on two ranks, from two workers of a rank, or twice from one worker."""
-    again = find_repeats(baseline)
+def no_sample_twice(again: Repeats) -> Answer:
+    """Q1: no sample comes on two ranks, from two workers of a rank, or twice from one worker.
+
+    Parameters
+    ----------
+    again
+        The samples of the baseline that do.
+    """
+    baseline = again.run
     if not again.samples:
         count = said(len(baseline.samples), "sample")
         return Answer(question="Q1", status="PASS", detail=f"{count}, none of them twice")
@@ -101,9 +107,15 @@ def all_samples(baseline: Run, groundtruth: Run | None) -> Answer:
     return Answer(question="Q2", status=status, detail=detail, more=numbers)
 
 
-def ranks_disjoint(baseline: Run) -> Answer:
-    """Q3: no two ranks share a sample."""
-    again = find_repeats(baseline)
+def ranks_disjoint(again: Repeats) -> Answer:
+    """Q3: no two ranks share a sample.
+
+    Parameters
+    ----------
+    again
+        The samples of the baseline that come more than once.
+    """
+    baseline = again.run
     ranks = said(baseline.world_size, "rank")
     shared = len(again.on_ranks)
     if not shared:
