@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from types import TracebackType
 
     from rich.progress import Progress, TaskID
 
     from playhead.index.build_pace import Progress as Told
 
-__all__ = ["Heartbeat", "say", "shares"]
+__all__ = ["Heartbeat", "say", "shares", "stages"]
 
 
 def say(line: str) -> None:
@@ -58,6 +58,25 @@ def shares(doing: str) -> Generator[Told]:
             say(f"  {doing} {5 * twentieth}%  {what}")
 
     yield tell
+
+
+@contextmanager
+def stages() -> Generator[Callable[[str], None]]:
+    """Show what is being done, where a person is looking; nothing is said elsewhere.
+
+    Yields
+    ------
+    Callable[[str], None]
+        What is to be told of it, in a few words.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415  (only where there is a terminal)
+    from rich.markup import escape  # noqa: PLC0415
+
+    with Console(stderr=True).status("") as status:
+        yield lambda doing: status.update(escape(doing))
 
 
 @final

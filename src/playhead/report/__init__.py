@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playhead.report.figures import Figures
     from playhead.report.opening import report_figures
+    from playhead.report.page.writing import write_report
 
-__all__ = ["Figures", "report_figures"]
+__all__ = ["Figures", "report_figures", "write_report"]
 
-_MODULES = {"Figures": "figures", "report_figures": "opening"}
+_MODULES = {
+    "Figures": "figures",
+    "report_figures": "opening",
+    "write_report": "page.writing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -67,14 +67,16 @@ def draw_bars(
 
 
 def shortened(name: str) -> str:
-    """Return a name that fits into a plot, without its middle where it is long.
+    """Return a name that fits into a plot, without its beginning where it is long.
+
+    Those of files differ at their ends.
 
     Examples
     --------
     >>> shortened("/data/" + "very/" * 20 + "far.json")
-    '/data/very/very/…ery/very/far.json'
+    '…ery/very/very/very/very/far.json'
     """
     line = " ".join(printable(name).split())
     is_wide = any(unicodedata.east_asian_width(character) in "WF" for character in line)
     most = _MOST_CHARACTERS // 2 if is_wide else _MOST_CHARACTERS
-    return line if len(line) <= most else f"{line[: most // 2 - 1]}…{line[-(most // 2) :]}"
+    return line if len(line) <= most else f"…{line[1 - most :]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from playhead.errors import MissingExtraError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["plotted"]
+__all__ = ["check_matplotlib", "plotted"]
 
 _WIDTH: Final = 400.0
 _FONT_SIZE: Final = 13.0
@@ -88,16 +89,30 @@ def plotted(
     return element("figure", caption, key, drawing, attributes={"id": name})
 
 
-def _drawn(draw: Callable[[Sequence[Axes]], None], *, name: str, height: float, panels: int) -> str:
-    """Draw an SVG file: the same bytes for the same plot."""
+def check_matplotlib() -> None:
+    """Find out whether plots can be drawn.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
     try:
-        import matplotlib as mpl  # noqa: PLC0415  (an extra, and slow to import)
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        for name in ("matplotlib", "matplotlib.figure"):
+            import_module(name)
     except ImportError as error:
         raise MissingExtraError(
             f"a page needs matplotlib for its plots, which cannot be imported: {error}",
             fix="Run `pip install 'playhead[report]'`, or ask for --json",
         ) from error
+
+
+def _drawn(draw: Callable[[Sequence[Axes]], None], *, name: str, height: float, panels: int) -> str:
+    """Draw an SVG file: the same bytes for the same plot."""
+    check_matplotlib()
+    import matplotlib as mpl  # noqa: PLC0415  (an extra, and slow to import)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     written = io.StringIO()
     with _settings(mpl, name), warnings.catch_warnings():
         # It only measures text; the browser has the fonts.

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "exact", "hours", "length", "number", "precise", "share", "span", "volume"]
+__all__ = [
+    "count",
+    "exact",
+    "hours",
+    "length",
+    "number",
+    "precise",
+    "ratio",
+    "share",
+    "span",
+    "volume",
+]
 
 NOTHING = "-"
 _SECONDS = ((86400, "d"), (3600, "h"), (60, "min"))
@@ -80,9 +91,9 @@ def hours(value: float | None) -> str:
     >>> hours(1234.5), hours(12.345), hours(0.5), hours(None)
     ('1,234 h', '12.3 h', '30 min', '-')
     """
-    if value is not None and 0 < value < 1:
-        return span(3600 * value)
-    return NOTHING if value is None else f"{number(value)} h"
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return span(3600 * value) if 0 < value < 1 else f"{number(value)} h"
 
 
 def precise(value: float | None) -> str:
@@ -104,9 +115,20 @@ def length(value: float | None, unit: str) -> str:
     >>> length(12.346, "seconds"), length(120.0, "tokens")
     ('12.35 s', '120 tokens')
     """
-    if value is None:
+    if value is None or not math.isfinite(value):
         return NOTHING
     return f"{precise(value)} {'s' if unit == 'seconds' else unit}"
+
+
+def ratio(value: float) -> str:
+    """Write how many times the mean something is.
+
+    Examples
+    --------
+    >>> ratio(1.00349), ratio(12.0)
+    ('1.003', '12')
+    """
+    return f"{value:.3f}" if value < 10 else number(value)
 
 
 def span(seconds: float | None) -> str:

@@ -110,7 +110,7 @@ def _plot(part: PartFigures, name: str) -> Markup:
     places = range(len(buckets))
     ticks = sorted({round(step * (len(buckets) - 1) / 5) for step in range(6)})
     bounds = [
-        " \N{MULTIPLICATION SIGN} ".join(map(precise, buckets[place].bound)) for place in ticks
+        " \N{MULTIPLICATION SIGN} ".join(map(number, buckets[place].bound)) for place in ticks
     ]
 
     def draw(panels: Sequence[Axes]) -> None:

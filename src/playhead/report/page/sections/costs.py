@@ -8,7 +8,7 @@ import numpy as np
 
 from playhead.report.page.canvas import plotted
 from playhead.report.page.colours import GRID, SERIES
-from playhead.report.page.numbers import number
+from playhead.report.page.numbers import number, ratio
 from playhead.report.page.section import Fact, Section, facts
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playhead.report.figures import PartFigures
     from playhead.report.page.markup import Markup
 
-__all__ = ["costs", "ratio"]
+__all__ = ["costs"]
 
 
 def costs(part: PartFigures, prefix: str, *, world_size: int) -> Section:
@@ -61,17 +61,6 @@ def costs(part: PartFigures, prefix: str, *, world_size: int) -> Section:
             ),
         ),
     )
-
-
-def ratio(value: float) -> str:
-    """Write how many times the mean something is.
-
-    Examples
-    --------
-    >>> ratio(1.00349), ratio(12.0)
-    ('1.003', '12')
-    """
-    return f"{value:.3f}" if value < 10 else number(value)
 
 
 def _plot(part: PartFigures, name: str) -> Markup:

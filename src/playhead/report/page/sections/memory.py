@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from playhead.report.page.bars import bars_height, draw_bars
 from playhead.report.page.canvas import plotted
@@ -12,9 +12,13 @@ from playhead.report.page.section import Section
 from playhead.report.page.tables import Column, table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from playhead.report.figures import PartFigures, WorstBatch
 
 __all__ = ["memory"]
+
+_MOST_NAMES: Final = 3
 
 
 def memory(part: PartFigures, prefix: str, *, config: str) -> Section:
@@ -32,7 +36,7 @@ def memory(part: PartFigures, prefix: str, *, config: str) -> Section:
         title="Most memory",
         says=says,
         plots=(_plot(part, f"{prefix}plot-memory"),) if worst else (),
-        below=(_table(part),) if worst else (),
+        numbers=(_table(part),) if worst else (),
     )
 
 
@@ -56,9 +60,14 @@ def _table(part: PartFigures) -> Markup:
             about="Most tokens of a sample",
         ),
         Column(title="Of the limit", value=lambda one: one.cost, shown=share),
-        Column(title="Sources", value=lambda one: ", ".join(one.leaves), kind="name"),
+        Column(title="Sources", value=lambda one: _first(one.leaves), kind="name"),
     ]
     return table(columns, part.worst, about="The micro-batches that take the most memory")
+
+
+def _first(leaves: Sequence[str]) -> str:
+    left = len(leaves) - _MOST_NAMES
+    return ", ".join(leaves[:_MOST_NAMES]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _plot(part: PartFigures, name: str) -> Markup:

@@ -36,7 +36,7 @@ def storage(part: PartFigures, prefix: str) -> Section:
     if used is not None:
         says = joined([says, " This config has ", element("code", f"locality: {used}"), "."])
     if not shown:
-        says = "There is nothing to see: nothing here is read by its place in a file."
+        says = "There is nothing to see: nothing is known of where samples lie in files."
     return Section(
         name=f"{prefix}storage",
         title="Requests and bytes",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead.report.page.markup import Markup, element
-from playhead.report.page.numbers import count, hours, number, share
+from playhead.report.page.numbers import count, hours, number, ratio, share
 from playhead.report.page.section import Fact, Section, facts
-from playhead.report.page.sections.costs import ratio
 from playhead.report.page.sections.passes import time_facts
 from playhead.report.page.tables import Column, table
 
