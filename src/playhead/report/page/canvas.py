@@ -41,6 +41,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "text.parse_math": False,
     "xtick.color": INK,
     "xtick.labelsize": _FONT_SIZE,
+    # So that the first one is not under the last of the other axis.
+    "xtick.major.pad": 6.0,
     "ytick.color": INK,
     "ytick.labelsize": _FONT_SIZE,
 }

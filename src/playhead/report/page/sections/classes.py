@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["classes"]
 
 _MOST_OPEN: Final = 12
+_MOST_TICKS: Final = 6
 
 
 def classes(part: PartFigures, prefix: str) -> Section:
@@ -108,7 +109,9 @@ def _table(part: PartFigures) -> Markup:
 def _plot(part: PartFigures, name: str) -> Markup:
     buckets = part.buckets
     places = range(len(buckets))
-    ticks = sorted({round(step * (len(buckets) - 1) / 5) for step in range(6)})
+    # As many as have room: a bound of a length and tokens is twice as long.
+    steps = _MOST_TICKS // max((len(one.bound) for one in buckets), default=1) - 1
+    ticks = sorted({round(step * (len(buckets) - 1) / steps) for step in range(steps + 1)})
     bounds = [
         " \N{MULTIPLICATION SIGN} ".join(map(number, buckets[place].bound)) for place in ticks
     ]
