@@ -84,13 +84,17 @@ def open_phase(options: PhaseOptions, topology: Topology, *, say: Callable[[str]
     return Opened(loader, blends.options.num_workers)
 
 
-def open_truth(options: PhaseOptions, *, say: Callable[[str], None]) -> PlannedConfig:
+def open_truth(
+    options: PhaseOptions, *, say: Callable[[str], None], world_size: int = 1
+) -> PlannedConfig:
     """Open the columns of a config alone.
 
     Parameters
     ----------
     options, say
         As for `open_phase`.
+    world_size
+        How many ranks are planned for; it is no matter to what belongs to a pass.
 
     Raises
     ------
@@ -101,7 +105,7 @@ def open_truth(options: PhaseOptions, *, say: Callable[[str], None]) -> PlannedC
         _read(options, say),
         options.config,
         tokenizer=options.tokenizer,
-        world_size=1,
+        world_size=world_size,
         data_blend_dir=options.data_blend_dir,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +13,7 @@ from playhead.errors import ConfigError, PositionError, SourceNotFoundError
 from playhead.loader.ranks import Topology, has_process_group
 from playhead.validate.batch_rows import BatchRows
 from playhead.validate.full import FullSummary
+from playhead.validate.leftovers import remove_of_ranks
 from playhead.validate.meta import RunMeta, read_meta_file, write_meta
 from playhead.validate.opening import config_digest, open_phase
 from playhead.validate.options import USUAL_STEPS
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from playhead.validate.options import PhaseOptions
 
 __all__ = ["run_phase"]
-
-_OF_A_RANK = re.compile(r"(?:state_|throughput_|full_summary_)?rank_(\d{3,})\.(?:jsonl|json|pt)")
 
 
 def run_phase(
@@ -122,7 +120,9 @@ class _Phase:
             steps=steps,
             checkpoint_at=checkpoint,
         )
-        self._clear()
+        remove_of_ranks(
+            self._log.parent, rank=self._topology.rank, world_size=self._topology.world_size
+        )
         if self._topology.rank == 0:
             write_meta(options.output_dir, meta)
         first_step = self._hand_out(loader, steps, checkpoint, tell)
@@ -212,19 +212,6 @@ class _Phase:
             return len(loader)
         left = baseline.batches - (baseline.checkpoint_at or 0) - 1
         return max(1, left * baseline.world_size // self._topology.world_size)
-
-    def _clear(self) -> None:
-        """Remove what an earlier run left that had this place: it would be taken for this one's."""
-        rank, ranks = self._topology.rank, self._topology.world_size
-        folder = self._log.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            match = _OF_A_RANK.fullmatch(path.name)
-            if match is None:
-                continue
-            of = int(match[1])
-            if of == rank or (rank == 0 and of >= ranks):
-                path.unlink(missing_ok=True)
 
     def _write_figures(self, num_workers: int) -> None:
         options, rank = self._options, self._topology.rank

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from playhead.loader.run import Planning
     from playhead.plan import LeafColumns
 
-__all__ = ["Samples", "samples_of_pass"]
+__all__ = ["Samples", "samples_of_pass", "why_no_pass"]
 
 _FIRST_PASS = 0
 
@@ -65,18 +65,13 @@ def samples_of_pass(planning: Planning | FusedPlanning, *, seed: int) -> Iterato
     ConfigError
         If there is no such pass: the data have no end, or a pass leaves out what is longer.
     """
-    if not planning.finite:
+    why_none = why_no_pass(planning)
+    if why_none is not None:
         raise ConfigError(
-            "the data have no end, and so no whole pass",
-            fix="Give all parts force_finite: true to compare a pass of them",
+            f"there is no whole pass: {why_none}",
+            fix="Leave out the phase groundtruth, or validate the parts one by one with --section",
         )
     rule: Any = getattr(planning, "rule", None)
-    if isinstance(rule, Zip):
-        raise ConfigError(
-            "parts that are zipped end together with the shortest: no whole pass is made of the"
-            " others",
-            fix="Validate the parts one by one with --section",
-        )
     start: Any = planning.start(seed=seed, pass_=_FIRST_PASS, step=0)
     positions = getattr(start, "parts", {"": start})
     drawn = set(range(len(planning.parts)) if rule is None else rule.candidates(len(positions)))
@@ -87,6 +82,21 @@ def samples_of_pass(planning: Planning | FusedPlanning, *, seed: int) -> Iterato
                 for samples in _of_leaf(part, columns, positions[name].seed):
                     yield samples._replace(leaf=leaf)
         first += len(part.leaves)
+
+
+def why_no_pass(planning: Planning | FusedPlanning) -> str | None:
+    """Say why no pass takes all samples; None where one does.
+
+    Parameters
+    ----------
+    planning
+        What is planned.
+    """
+    if not planning.finite:
+        return "the data have no end"
+    if isinstance(getattr(planning, "rule", None), Zip):
+        return "parts that are zipped end together with the shortest of them"
+    return None
 
 
 def _of_leaf(part: Planning, leaf: LeafColumns, seed: int) -> Iterator[Samples]:

@@ -1,0 +1,133 @@
+"""How long runs of a validation are, chosen from the plan before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import ConfigError, TopologyError
+from playhead.loader.ranks import Topology
+from playhead.validate.options import USUAL_STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playhead.loader.fusion import FusedPlanning
+    from playhead.loader.run import Planning
+
+__all__ = ["Extent", "check_resumed_ranks", "choose_extent"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extent:
+    """How many batches the baseline gives each rank, and where it is stopped."""
+
+    steps: int
+    """Batches of each rank."""
+    checkpoint_at: int
+    """The batch of each rank, from 0, after which the state is saved."""
+    is_whole_pass: bool
+    """Whether the pass is over after them."""
+
+
+def choose_extent(
+    planning: Planning | FusedPlanning,
+    *,
+    seed: int,
+    ranks: int,
+    steps: int | None,
+    checkpoint_at: int | None,
+    whole_pass: bool,
+) -> Extent:
+    """Choose how long runs are: a pass, at most 200 batches of a rank; stopped in the middle.
+
+    Parameters
+    ----------
+    planning
+        What is planned for so many ranks.
+    seed
+        What everything random follows from.
+    ranks
+        How many ranks the baseline has.
+    steps
+        Batches of each rank; None chooses.
+    checkpoint_at
+        The batch after which the state is saved; None takes the middle.
+    whole_pass
+        Whether a pass is gone through, however long it is.
+
+    Raises
+    ------
+    ConfigError
+        If the data have no end and a whole pass is asked for, or a run is too short to be stopped
+        in between.
+    TopologyError
+        If so many ranks cannot share a step; its exit code is 2.
+    """
+    if whole_pass and not planning.finite:
+        raise ConfigError(
+            "the data have no end, and so no whole pass",
+            fix="Leave out --whole-pass, or --no-force-finite",
+        )
+    topology = Topology(rank=0, world_size=ranks)
+    per_step = _per_step(planning, topology)
+    start: Any = planning.start(seed=seed, pass_=0, step=0)
+    run = planning.run(start, topology)
+    try:
+        asked = steps or USUAL_STEPS
+        # To count a pass is to plan all of it: where it is longer than is asked for, nobody does.
+        counts = planning.finite and (whole_pass or next(run.batches(asked), None) is None)
+        total = run.count() if counts else asked
+    finally:
+        run.close()
+    chosen = total if whole_pass else min(asked, total)
+    whole_steps = chosen // per_step
+    if checkpoint_at is None and whole_steps < 2:
+        raise ConfigError(
+            f"{chosen} batches of {ranks} ranks are {whole_steps} optimizer steps: there is nothing"
+            " in between to stop at",
+            fix="Use fewer --ranks, smaller batches, more data or more --steps",
+        )
+    middle = whole_steps // 2 * per_step - 1
+    return Extent(
+        steps=chosen,
+        checkpoint_at=middle if checkpoint_at is None else checkpoint_at,
+        is_whole_pass=counts and chosen == total,
+    )
+
+
+def check_resumed_ranks(ranks: Sequence[int], micro_batches: int | None) -> None:
+    """See whether a config can be resumed on such ranks.
+
+    Parameters
+    ----------
+    ranks
+        Numbers of ranks.
+    micro_batches
+        What the config says of `micro_batches_per_step`; None lets the step follow the ranks.
+
+    Raises
+    ------
+    TopologyError
+        If any of them cannot share a step; its exit code is 2.
+    """
+    for number in ranks if micro_batches is not None else ():
+        if micro_batches is not None and micro_batches % number:
+            raise _not_shared(
+                f"micro_batches_per_step is {micro_batches}, which {number} ranks cannot share"
+            )
+
+
+def _per_step(planning: Planning | FusedPlanning, topology: Topology) -> int:
+    slots = planning.micro_batches_per_step
+    if slots % topology.world_size:
+        raise _not_shared(
+            f"micro_batches_per_step is {slots}, which {topology.world_size} ranks cannot share"
+        )
+    return slots // topology.world_size
+
+
+def _not_shared(what: str) -> TopologyError:
+    error = TopologyError(what, fix="Use numbers of ranks that divide it")
+    error.exit_code = 2
+    return error
