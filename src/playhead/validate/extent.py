@@ -88,6 +88,12 @@ def choose_extent(
             " in between to stop at",
             fix="Use fewer --ranks, smaller batches, more data or more --steps",
         )
+    if checkpoint_at is not None and (checkpoint_at // per_step + 1) * per_step >= chosen:
+        raise ConfigError(
+            f"a rank has {chosen} batches, and after batch {checkpoint_at}, counted from 0, no"
+            " batch is left that a resumed run could be compared with",
+            fix="Use a lower --checkpoint-at, more --steps, or more data",
+        )
     middle = whole_steps // 2 * per_step - 1
     return Extent(
         steps=chosen,

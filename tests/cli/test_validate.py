@@ -1,0 +1,241 @@
+"""`playhead validate`: one phase as the guides have it, all of them at once, and wrong inputs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+import yaml
+
+from playhead.validate.meta import RunMeta, read_meta
+from support.command import Ran, run_command
+from support.corpus import nemo_corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Playhead = Callable[..., Ran]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    manifest = nemo_corpus(tmp_path, [0.1 + 0.01 * n for n in range(16)])
+    section = {"manifest_filepath": str(manifest), "batch_size": 2, "shuffle": True, "seed": 1}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": {"train_ds": section}}))
+    return tmp_path
+
+
+@pytest.fixture
+def playhead(folder: Path) -> Playhead:
+    return lambda *arguments, **environment: run_command(
+        "validate", *arguments, cwd=folder, **environment
+    )
+
+
+META = RunMeta(
+    phase="baseline",
+    run=0,
+    is_over=True,
+    world_size=2,
+    micro_batches_per_step=2,
+    num_workers=0,
+    mode="fast",
+    config_digest="c0ffee",
+    seed=1,
+    is_finite=True,
+    steps=4,
+)
+GUIDE = ("--config", "config.yaml", "--output-dir", "out", "--section", "train_ds")
+
+
+def test_the_command_lines_of_the_guides_prove_a_config(folder: Path, playhead: Playhead) -> None:
+    for run in ("0", "1"):
+        ran = playhead(
+            *GUIDE, "--phase", "baseline", "--run-idx", run, "--steps", "8", "--checkpoint-at", "3"
+        )
+        assert ran.returncode == 0, ran.stderr
+    ran = playhead(
+        *(*GUIDE, "--phase", "resumed", "--state-dir", "out/baseline/run0"), "--steps", "4"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "resumed 0: 4 batches of a rank, the pass is over" in ran.stderr
+    ran = playhead(*GUIDE, "--phase", "groundtruth", "--force-finite", "--metadata-only")
+    assert ran.returncode == 0, ran.stderr
+    ran = playhead(
+        *("consolidate", "--output-dir", "out", "--checkpoint-at", "3"),
+        *("--num-determinism-runs", "2"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("PASS") == 5
+    report = json.loads((folder / "out" / "validation_report.json").read_text())
+    assert [report["questions"][f"Q{n}"]["status"] for n in range(1, 6)] == ["PASS"] * 5
+
+
+def test_a_phase_says_how_far_it_is(playhead: Playhead) -> None:
+    ran = playhead(*GUIDE, "--phase", "baseline", "--steps", "3", "-v")
+    assert "baseline 0: 2/3 batches of a rank" in ran.stderr
+
+
+def test_the_last_yaml_of_entries_stands_in_for_those_of_the_config(
+    folder: Path, playhead: Playhead
+) -> None:
+    other = folder / "other"
+    other.mkdir()
+    manifest = nemo_corpus(other, [0.3, 0.4, 0.5])
+    entries = [{"type": "nemo", "manifest_filepath": str(manifest)}]
+    (folder / "entries.yaml").write_text(yaml.safe_dump(entries))
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    section = config["data"]["train_ds"]
+    section["input_cfg"] = [{"type": "nemo", "manifest_filepath": section.pop("manifest_filepath")}]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    ran = playhead(*GUIDE, "--phase", "groundtruth", "--input-cfg", "entries.yaml")
+    assert ran.returncode == 0, ran.stderr
+    rows = (folder / "out" / "groundtruth" / "cuts.jsonl").read_text().splitlines()
+    assert [len(json.loads(row)["cut_ids"]) for row in rows] == [3]
+
+
+def test_workers_of_a_resumed_run_are_those_that_are_asked_for(
+    folder: Path, playhead: Playhead
+) -> None:
+    playhead(*GUIDE, "--phase", "baseline", "--checkpoint-at", "3", "--num-workers-override", "0")
+    given = ("--phase", "resumed", "--state-dir", "out/baseline/run0")
+    ran = playhead(*GUIDE, *given, "--resume-num-workers", "1", "--resume-world-size", "1")
+    assert ran.returncode == 0, ran.stderr
+    assert read_meta(folder / "out", "baseline", 0).num_workers == 0
+    assert read_meta(folder / "out", "resumed", 0).num_workers == 1
+    ran = playhead(*GUIDE, *given, "--resume-world-size", "2")
+    assert (ran.returncode, "there are 1 ranks" in ran.stderr.lower()) == (2, True)
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no config": ((), "give the config"),
+    "two configs": (("config.yaml", "--config", "other.yaml"), "there are two configs"),
+    "unknown config": (("nowhere.yaml",), "no such config"),
+    "empty config": (("empty.yaml",), "empty.yaml"),
+    "config of something else": (("sound.wav",), "sound.wav"),
+    "folder for a config": ((".",), "(.)"),
+    "no output": (("config.yaml", "--phase", "baseline"), "--phase needs --output-dir"),
+    "no state": ((*GUIDE, "--phase", "resumed"), "needs a state"),
+    "no such state": (
+        (*GUIDE, "--phase", "resumed", "--state-dir", "nowhere"),
+        "no state_rank_NNN.pt",
+    ),
+    "unknown section": (("config.yaml", "--section", "test_ds"), "test_ds"),
+    "unknown phase": ((*GUIDE, "--phase", "both"), "'both'"),
+    "state dir without a phase": (("config.yaml", "--state-dir", "x"), "--state-dir needs --phase"),
+    "state never saved": (("config.yaml", "--checkpoint-at", "-1"), "nothing to resume"),
+    "ranks of something else": (("config.yaml", "--resume-ranks", "two"), "no list of numbers"),
+    "no ranks": (("config.yaml", "--resume-ranks", "0"), "no list of numbers"),
+    "too few batches": (("config.yaml", "--ranks", "8"), "nothing in between to stop at"),
+    "late state": (("config.yaml", "--steps", "4", "--checkpoint-at", "7"), "no batch is left"),
+    "endless pass": (
+        ("config.yaml", "--no-force-finite", "--whole-pass", "--input-cfg", "endless.yaml"),
+        "no end",
+    ),
+    "dataset of a fast run": (
+        ("config.yaml", "--dataset", "collections:OrderedDict"),
+        "Add --mode full",
+    ),
+    "unknown dataset": (
+        ("config.yaml", "--mode", "full", "--dataset", "nothing_here:X"),
+        "no module nothing_here",
+    ),
+    "no logs": (("consolidate", "--output-dir", "nowhere"), "nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_one_line_and_exit_code_2(
+    folder: Path, playhead: Playhead, name: str
+) -> None:
+    (folder / "empty.yaml").write_text("")
+    (folder / "sound.wav").write_bytes(b"RIFF\0\0\xff")
+    entry = {"type": "nemo", "manifest_filepath": str(folder / "manifest.json")}
+    (folder / "endless.yaml").write_text(yaml.safe_dump([entry, entry]))
+    if name == "endless pass":
+        (folder / "config.yaml").write_text("train_ds: {input_cfg: x.yaml, batch_size: 2, seed: 1}")
+    arguments, message = WRONG[name]
+    ran = playhead(*arguments)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_a_state_of_something_else_is_one_line(folder: Path, playhead: Playhead) -> None:
+    torch.save({"train_dataloader_per_rank": []}, folder / "state_rank_000.pt")
+    ran = playhead(*GUIDE, "--phase", "resumed", "--state-dir", ".")
+    assert ran.returncode == 2
+    assert "not a position of Playhead" in ran.stderr
+    (folder / "state_rank_000.pt").write_bytes((folder / "state_rank_000.pt").read_bytes()[:200])
+    ran = playhead(*GUIDE, "--phase", "resumed", "--state-dir", ".")
+    assert ran.returncode == 2
+    assert "This is no state" in ran.stderr
+
+
+def test_a_dataset_that_fails_is_named_by_its_line(folder: Path, playhead: Playhead) -> None:
+    (folder / "mine.py").write_text(
+        "class Bad:\n"
+        "    reads_audio = False\n"
+        "    def collate(self, examples, *, sample_rate, sample_keys):\n"
+        "        raise KeyError('lost')\n"
+    )
+    ran = playhead(*GUIDE, "--phase", "baseline", "--mode", "full", "--dataset", "mine:Bad")
+    assert ran.returncode == 1
+    assert "mine.py:4" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_ranks_that_do_not_meet_are_told_how_to_start(playhead: Playhead) -> None:
+    ran = playhead(*GUIDE, "--phase", "baseline", RANK="0", WORLD_SIZE="2")
+    assert ran.returncode == 2
+    assert "Start them with torchrun" in ran.stderr
+
+
+def test_help_is_of_the_command_and_names_the_one_below(playhead: Playhead) -> None:
+    ran = playhead("--help")
+    assert ran.returncode == 0
+    assert "--resume-ranks" in ran.stdout
+    assert "playhead validate consolidate" in ran.stdout
+    ran = playhead("consolidate", "--help")
+    assert "--num-determinism-runs" in ran.stdout
+
+
+def test_one_command_starts_every_phase_with_what_was_asked_for(
+    playhead: Playhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, int, list[str]]] = []
+
+    def start(
+        name: str, ranks: int, command: Callable[[int], list[str]], *_: Any, **__: Any
+    ) -> float:
+        started.append((name, ranks, command(0)))
+        return 0.0
+
+    monkeypatch.setattr("playhead.validate.launch.run_ranks", start)
+    monkeypatch.setattr("playhead.validate.launch.read_meta", lambda *_: META)
+    ran = playhead("config.yaml", "-o", "out", "--resume-ranks", "1,4", "--resume-workers", "0,2")
+    # Nothing ran, so that there is nothing to judge.
+    assert ran.returncode == 2
+    assert [(name, ranks) for name, ranks, _ in started] == [
+        ("baseline-0", 2),
+        ("baseline-1", 2),
+        ("resumed-0", 2),
+        ("resumed-1", 2),
+        ("resumed-2", 2),
+        ("resumed-3", 1),
+        ("resumed-4", 1),
+        ("resumed-5", 4),
+        ("resumed-6", 4),
+    ]
+    assert all(command[:3] == ["-m", "playhead", "validate"] for _, _, command in started)
+    baseline, last = started[0][2], started[-1][2]
+    assert {"--config=config.yaml", "--steps=4", "--checkpoint-at=1"} <= set(baseline)
+    assert {"--phase=resumed", "--resume-ranks=4", "--resume-workers=2"} <= set(last)
