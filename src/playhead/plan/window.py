@@ -14,6 +14,7 @@ from playhead.plan.chain import running_link, source_of
 from playhead.plan.keyed import Purpose, derive, key
 from playhead.plan.opening import open_window
 from playhead.plan.permute import ranges
+from playhead.plan.places import Places
 from playhead.plan.progress import advanced
 from playhead.plan.stats import WindowStats
 
@@ -88,6 +89,11 @@ class WindowPlan:
         self._sample_key = key(self._position.seed, Purpose.SAMPLE)
 
     @property
+    def position(self) -> Position:
+        """Where the window was planned from."""
+        return self._position
+
+    @property
     def is_end(self) -> bool:
         """Whether a finite pass ends with this window."""
         running = self._running
@@ -157,6 +163,32 @@ class WindowPlan:
         dealt = self._running.dealt
         items = dealt.items.chosen(dealt.batch(step, slot))
         return replace(items, leaf=self.given[items.leaf])
+
+    def places(self, step: int, slot: int) -> NDArray[np.int64]:
+        """Return which draw of its pass each sample of a slot comes of, counted from 0.
+
+        Parameters
+        ----------
+        step, slot
+            As for `micro_batch`.
+        """
+        dealt = self._running.dealt
+        return self._places.of(dealt.items.chosen(dealt.batch(step, slot)))
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._running.source, self._running.pool.taken)
+
+    @cached_property
+    def cut_numbers(self) -> NDArray[np.int64]:
+        """Where each batch stands among all as they were cut, before they are dealt into steps.
+
+        Shape (steps, G). With classes, batches are cut from the longest on.
+        """
+        dealt = self._running.dealt
+        numbers = np.empty(len(dealt.first), dtype=np.int64)
+        numbers[np.argsort(dealt.first)] = np.arange(len(dealt.first))
+        return numbers.reshape(-1, dealt.per_step)
 
     def samples_from(self, step: int) -> HandedOut:
         """Return what is handed out from a step on, by all ranks together.
