@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from playhead.cli import exit_codes
+from playhead.cli.nemo_names.checking import PRE_VALIDATION
 from playhead.cli.nemo_names.converting import CONVERT
 from playhead.cli.nemo_names.estimating import DURATION_BINS, DURATION_BINS_2D, TOKEN_BINS
 from playhead.cli.nemo_names.indexing import BUILD_INDEXES, PREFETCH_INDEXES
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SCRIPTS", "run_script"]
 
 SCRIPTS: Final[Mapping[str, Script]] = {
+    "dataloading/_validate_dataloader/pre_validation.py": PRE_VALIDATION,
     "dataloading/build_indexes.py": BUILD_INDEXES,
     "dataloading/convert_indexes_to_idxpack.py": CONVERT,
     "dataloading/prefetch_indexes.py": PREFETCH_INDEXES,

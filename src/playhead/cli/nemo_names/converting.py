@@ -34,7 +34,7 @@ _ROW_WORKERS, _TAR_WORKERS = "--record-validation-workers", "--native-tar-route-
 
 def _convert(given: Given) -> None:
     """Write a pack, and print what the guide shows of it."""
-    [output] = given.kept["--output"]
+    output = given.required("--output")
     arguments = [*given.arguments, "--output", output]
     if "--json" in arguments:
         run_command(arguments)

@@ -34,8 +34,8 @@ __all__ = ["REBIND"]
 
 def _rebind(given: Given) -> None:
     """Write a pack with other keys, and print what the guide shows of it."""
-    [old], [output] = given.kept["--source-pack"], given.kept["--output"]
-    [report] = given.kept.get("--report", [None])
+    old, output = given.required("--source-pack"), given.required("--output")
+    report = given.value("--report")
     is_moved = "--relocate-paths" in given.kept
     _check_together(given.kept, is_moved=is_moved)
     _check_places([old, *given.arguments], output, report)

@@ -51,9 +51,18 @@ class Given(NamedTuple):
     arguments: list[str]
     """The command, and all that follows it."""
     kept: dict[str, list[str]]
-    """The values of options that the command has not, by their last names."""
+    """The values of options for the script itself, by their last names."""
     notes: list[str]
     """What people should know of options without effect."""
+
+    def value(self, name: str) -> str | None:
+        """Return the last value of an option for the script itself; None where it is not given."""
+        values = self.kept.get(name)
+        return values[-1] if values else None
+
+    def required(self, name: str) -> str:
+        """Return the last value of an option without which there is no script."""
+        return self.kept[name][-1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -56,7 +56,7 @@ def translated(script: Script, arguments: Sequence[str]) -> Given:
             raise ConfigError(
                 f"{name} has {len(values)} values, and takes {option.takes}", fix=f"Correct {name}"
             )
-        values_of[option.names[-1]] = values
+        values_of.setdefault(option.names[-1], []).extend(values)
         reason = _reason(option, name, " ".join(values))
         if option.fate == "passed":
             out += [option.names[-1], *values]
