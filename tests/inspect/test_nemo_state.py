@@ -97,7 +97,8 @@ def test_leaves_come_in_the_order_of_the_graph_with_their_paths() -> None:
 def test_samplers_in_a_sampler_number_their_sources_on(key: str) -> None:
     inner = [sampler(indexed(1), indexed(2)), None, sampler(indexed(3))]
 
-    leaves = _leaves(**{key: inner, "cuts_state": None})
+    more: dict[str, Any] = {key: inner, "cuts_state": None}
+    leaves = _leaves(**more)
 
     assert [leaf.position for leaf in leaves] == [1, 2, None, 3]
     assert leaves[3].path == f"{key}[2].cuts_state[0]"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.errors import ConfigError
+from playhead.errors import ConfigError, SourceNotFoundError
 from playhead.inspect.nemo_summary import summarise_nemo
 from playhead.inspect.writing import csv_text, json_text, markdown
 from support.nemo_states import (
@@ -267,9 +267,28 @@ def test_hours_of_an_entry_are_shared_by_items(tmp_path: Path) -> None:
     assert [row.observed_weight_hours for row in found.rows] == [None, None]
 
 
-def test_a_config_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [{"some": "thing"}, [], {"input_cfg": []}])
+def test_a_config_without_sources_is_an_error(config: Any) -> None:
     with pytest.raises(ConfigError):
-        _summary(sampler(indexed(1)), [{"type": "nemo"}])
+        _summary(sampler(indexed(1)), config)
+
+
+def test_a_config_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError):
+        _summary(sampler(indexed(1)), str(tmp_path / "none.yaml"))
+
+
+def test_a_config_of_nemos_own_types_names_its_sources_all_the_same(tmp_path: Path) -> None:
+    config = nemo_sources(tmp_path, [5, 6])
+    config[0]["type"] = "of_our_lab"
+
+    found = _summary(sampler(mixture(indexed(1), indexed(2))), config)
+
+    assert [(row.dataset, row.total_items) for row in found.rows] == [
+        ("corpus-0", 5),
+        ("corpus-1", 6),
+    ]
+    assert found.notes[0].startswith("the config is none that Playhead trains from: The input type")
 
 
 def test_the_summary_can_be_written(tmp_path: Path) -> None:
@@ -320,7 +339,8 @@ class _Process:
             case "chain":
                 mixed = {"global_seed": 5, "global_position": place, "num_iters": passes}
                 ids = {"global_shard_id": self.shard, "global_num_shards": self.shards}
-                return repeated(chain(*[indexed(0)] * len(self.files), **mixed, **ids), passes)
+                files = chain(*[indexed(0)] * len(self.files))
+                return repeated({**files, **mixed, **ids}, passes)
             case _:
                 return repeated(self._in_files(place), passes)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from playhead.index.build import build_packs
-from playhead.inspect.nemo_config import DeclaredSource, declared_sources
+from playhead.inspect.nemo_config import declared_sources
 from playhead.inspect.totals import Roots, Total, total_of
 from support.corpus import nemo_corpus
 from support.idxpack import Collection, write_idxpack
@@ -15,6 +15,8 @@ from support.nemo_states import nemo_sources, write_records
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from playhead.inspect.nemo_declared import DeclaredSource
 
 _NOWHERE = Roots()
 
@@ -25,7 +27,7 @@ def _no_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def _source(entry: dict[str, Any]) -> DeclaredSource:
-    (source,) = declared_sources([{"type": "nemo", **entry}])
+    (source,) = declared_sources([{"type": "nemo", **entry}]).sources
     return source
 
 
@@ -193,7 +195,7 @@ def test_sources_come_with_their_names_shares_and_places(tmp_path: Path) -> None
         "]}}\n"
     )
 
-    deep, further, last = declared_sources(str(config))
+    deep, further, last = declared_sources(str(config)).sources
 
     assert [one.desired_weight for one in (deep, further, last)] == [0.375, 0.125, 0.5]
     assert [one.raw_weight for one in (deep, further, last)] == [3, 1, 0.5]
@@ -216,6 +218,6 @@ def test_parts_of_a_config_share_the_blend(tmp_path: Path) -> None:
         "more": {"input_cfg": [second]},
     }
 
-    sources = declared_sources(config)
+    sources = declared_sources(config).sources
 
     assert [one.desired_weight for one in sources] == [0.75, 0.25]

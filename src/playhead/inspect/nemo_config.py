@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from playhead.blend.read import open_config
 from playhead.blend.several import read_blends
 from playhead.blend.yaml_tree import YamlTree, load_tree
-from playhead.errors import PlayheadError
+from playhead.errors import ConfigError, PlayheadError
 from playhead.index.build_target import leaf_sources
+from playhead.inspect.nemo_declared import PATH_KEYS, DeclaredSource, first_text, number_of
+from playhead.inspect.nemo_entries import lenient_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,63 +21,28 @@ if TYPE_CHECKING:
     from playhead.blend.several import Blends
     from playhead.config import Spot
 
-__all__ = ["DeclaredSource", "declared_sources"]
+__all__ = ["Declared", "declared_sources"]
 
-# Keys of entries that name files.
-_PATH_KEYS: Final = (
-    "manifest_filepath",
-    "cuts_path",
-    "source_paths",
-    "source_path",
-    "shar_path",
-    "paths",
-    "data_dir",
-    "tarred_audio_filepaths",
-    "tarred_audio_filepath",
-)
 # Of these the nearest counts.
 _INHERITED: Final = ("index_pack",)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeclaredSource:
-    """One source of a config."""
+class Declared(NamedTuple):
+    """The sources of a config."""
 
-    name: str
-    """What people call it."""
-    type: str
-    """Its input type."""
-    desired_weight: float | None
-    """Its share of the blend, 0 to 1."""
-    raw_weight: float | None = None
-    """The weight of its entry as written; None where it has none."""
-    hours: float | None = None
-    """Hours of audio that its entry claims."""
-    tags: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Its tags, inherited ones among them."""
-    first_path: str = ""
-    """The first of its paths, as declared."""
-    specs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Its paths by their keys, as declared, patterns not expanded."""
-    groups: tuple[tuple[str, ...], ...] = ()
-    """Lists of files any of which hold all its items, those first whose index counts them best."""
-    indexes_root: str | None = None
-    """Folder of its `.idx` files; None for beside the data."""
-    index_pack: str | None = None
-    """The pack that it names, an absolute path."""
-    pack_name: str | None = None
-    """That pack as the config has it, relative to a root."""
-    leaf: Leaf | None = None
-    """What the rest of Playhead makes of it; None where it makes nothing."""
+    sources: list[DeclaredSource]
+    """In its order."""
+    notes: list[str]
+    """What people should know of how it was read."""
 
 
 def declared_sources(
     config: Any, *, section: str | None = None, data_blend_dir: str | None = None
-) -> list[DeclaredSource]:
+) -> Declared:
     """Read the sources of a config in its order, which is that of the states.
 
     Names, weights, temperatures and inherited options are those that training with Playhead would
-    use.
+    use. A config that it cannot train from is read with less care, which is noted.
 
     Parameters
     ----------
@@ -90,10 +56,15 @@ def declared_sources(
     SourceNotFoundError
         When a YAML file does not exist.
     """
-    blends = read_blends(config, section=section, data_blend_dir=data_blend_dir)
+    try:
+        blends = read_blends(config, section=section, data_blend_dir=data_blend_dir)
+    except ConfigError as error:
+        sources = lenient_sources(config, section=section, data_blend_dir=data_blend_dir)
+        return Declared(sources, [f"the config is none that Playhead trains from: {error}"])
     tree, _ = open_config(config, data_blend_dir)
     entries = _Entries(tree, data_blend_dir)
-    return [_declared(leaf, share, entries.at(spot)) for leaf, spot, share in _leaves_of(blends)]
+    leaves = _leaves_of(blends)
+    return Declared([_declared(leaf, share, entries.at(spot)) for leaf, spot, share in leaves], [])
 
 
 def _leaves_of(blends: Blends) -> Iterator[tuple[Leaf, Spot, float]]:
@@ -106,15 +77,15 @@ def _leaves_of(blends: Blends) -> Iterator[tuple[Leaf, Spot, float]]:
 
 def _declared(leaf: Leaf, share: float, entry: Mapping[str, Any]) -> DeclaredSource:
     weight = entry.get("weight")
-    specs = {key: entry[key] for key in _PATH_KEYS if entry.get(key) is not None}
+    specs = {key: entry[key] for key in PATH_KEYS if entry.get(key) is not None}
     return DeclaredSource(
         name=leaf.name,
         type=leaf.type,
         desired_weight=share,
-        raw_weight=_number(weight),
-        hours=_number(leaf.labels.get("hours")),
+        raw_weight=number_of(weight),
+        hours=number_of(leaf.labels.get("hours")),
         tags={**leaf.outer_tags, **leaf.tags},
-        first_path=_first_text(next(iter(specs.values()), "")),
+        first_path=first_text(next(iter(specs.values()), "")),
         specs=specs,
         groups=_groups(leaf),
         indexes_root=leaf.options.indexes_root,
@@ -162,19 +133,5 @@ class _Entries:
                 inherited |= {name: facts[name] for name in _INHERITED if name in facts}
                 if "type" in facts:
                     entry, keys = facts, spot.keys[: place + 1]
-        wanted = {key: entry[key] for key in (*_PATH_KEYS, "weight") if key in entry}
+        wanted = {key: entry[key] for key in (*PATH_KEYS, "weight") if key in entry}
         return cast("Mapping[str, Any]", tree.resolve({**inherited, **wanted}, keys))
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def _first_text(spec: Any) -> str:
-    while isinstance(spec, (list, tuple, Mapping)) and spec:
-        items = spec.values() if isinstance(spec, Mapping) else spec
-        spec = next(iter(cast("Any", items)))
-    return spec if isinstance(spec, str) else ""

@@ -197,7 +197,9 @@ class _Reader:
         entries = list(_entries(cast("Sequence[Any]", inner), f"{path}.inner_states"))
         if "current_iter_idx" in state:
             if state.get("global_seed") is not None:
-                return [replace(_packed(state, path, around), state_type="chain")]
+                leaf = _packed(state, path, around)
+                is_known = leaf.state_type != "unknown"
+                return [replace(leaf, state_type="chain") if is_known else leaf]
             return self._chain(state, entries, path, around)
         flags: Any = state.get("exhausted")
         ended = list(flags) if isinstance(flags, (list, tuple)) else []
@@ -289,7 +291,7 @@ def _indexed(state: Mapping[str, Any], path: str, around: _Around) -> LeafState:
 
 
 def _packed(state: Mapping[str, Any], path: str, around: _Around) -> LeafState:
-    shard, shards = state["global_shard_id"], state["global_num_shards"]
+    shard, shards = state.get("global_shard_id"), state.get("global_num_shards")
     is_part = is_whole(shard) and is_whole(shards) and shard < shards
     known = LeafState(
         path=path,
@@ -300,9 +302,10 @@ def _packed(state: Mapping[str, Any], path: str, around: _Around) -> LeafState:
         may_have_ended=around.has_ended is not False,
     )
     if state.get("global_seed") is not None:
-        if not is_part or not is_whole(state["global_position"]):
+        position = state.get("global_position")
+        if not is_part or not is_whole(position):
             return LeafState(path=path)
-        return replace(known, state_type="packed", position=state["global_position"])
+        return replace(known, state_type="packed", position=position)
     current, position = state.get("current_iter_idx"), state.get("packed_current_position")
     if not is_whole(current) or not is_whole(position):
         return LeafState(path=path)

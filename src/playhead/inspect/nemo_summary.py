@@ -17,7 +17,7 @@ from playhead.inspect.totals import Roots, Total, total_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from playhead.inspect.nemo_config import DeclaredSource
+    from playhead.inspect.nemo_declared import DeclaredSource
     from playhead.inspect.nemo_sources import Partition, Sources
 
 __all__ = ["summarise_nemo"]
@@ -81,8 +81,11 @@ def summarise_nemo(
     if not found.samplers:
         return None
     declared: list[DeclaredSource] | None = None
+    notes = list(found.notes)
     if config is not None:
-        declared = declared_sources(config, section=section, data_blend_dir=data_blend_dir)
+        read = declared_sources(config, section=section, data_blend_dir=data_blend_dir)
+        declared = read.sources
+        notes += read.notes
     sources = gather(found.samplers, None if declared is None else len(declared))
     roots = Roots(indexes=indexes_root, pack=index_pack_root, default_pack=default_index_pack_root)
     if say is not None and declared is not None and len(declared) > _MANY:
@@ -109,7 +112,7 @@ def summarise_nemo(
         indexes_root=indexes_root,
         index_pack_root=index_pack_root,
         default_index_pack_root=default_index_pack_root,
-        notes=(*found.notes, *sources.notes, *_notes(rows, sources, declared)),
+        notes=(*notes, *sources.notes, *_notes(rows, sources, declared)),
     )
 
 

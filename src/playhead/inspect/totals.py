@@ -18,7 +18,7 @@ from playhead.storage import access
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from playhead.inspect.nemo_config import DeclaredSource
+    from playhead.inspect.nemo_declared import DeclaredSource
 
 __all__ = ["Roots", "Total", "total_of"]
 
