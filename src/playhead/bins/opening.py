@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.blend.several import read_blends
 from playhead.errors import ConfigError
-from playhead.loader.opened import open_packs, planning_of, tokens_of
+from playhead.loader.opened import open_packs, planning_of, sides_of, tokens_of
 from playhead.loader.row_facts import Asked
 from playhead.tokens.fields import FieldFilter
 
@@ -90,7 +90,7 @@ def open_data(config: Any, reading: Reading, say: Callable[[str], None]) -> Open
     packs = open_packs(blend, config)
     encoding = tokens_of(blend, packs, reading.tokenizer, say=say)
     asked = Asked(encoding=encoding, fields=FieldFilter.from_options(blend.options))
-    planning = planning_of(blend, packs, asked, 1)
+    planning = planning_of(blend, packs, sides_of(blend, packs, asked), asked, 1)
     return Opened(tuple(planning.leaves), planning.shape, blend.options, blend.section)
 
 

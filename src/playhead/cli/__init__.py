@@ -50,6 +50,7 @@ def main() -> None:
         check,
         demo,
         index,
+        inspect,
         oomptimizer,
         pack,
         prefetch,
@@ -57,7 +58,7 @@ def main() -> None:
         validate,
     )
 
-    del bins, check, demo, index, oomptimizer, pack, prefetch, report, validate
+    del bins, check, demo, index, inspect, oomptimizer, pack, prefetch, report, validate
     # A command looks at many files, and its workers do: a dead server is not waited for at each.
     # Training is more patient: another try of it may come when the server is there again.
     os.environ.setdefault("PLAYHEAD_STORAGE_UNREACHED_SECONDS", "30")

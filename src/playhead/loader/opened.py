@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from playhead.blend import Blend
     from playhead.index.pack import LeafPack
+    from playhead.loader.row_facts import SideColumns
     from playhead.tokens.encoding import Encoding
 
-__all__ = ["asked_of", "open_packs", "planning_of", "tokens_of"]
+__all__ = ["asked_of", "open_packs", "planning_of", "sides_of", "tokens_of"]
 
 
 def open_packs(blend: Blend, config: Any) -> list[LeafPack]:
@@ -104,13 +105,43 @@ def asked_of(blend: Blend, encoding: Encoding | None) -> Asked:
     )
 
 
-def planning_of(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_size: int) -> Planning:
-    """Read what is asked of the rows, and return what the plan of a blend is a function of.
+def sides_of(blend: Blend, packs: Sequence[LeafPack], asked: Asked) -> list[SideColumns]:
+    """Read what is asked of the rows of a blend, and count what is not counted yet.
 
     Parameters
     ----------
     blend, packs
         The blend and its columns.
+    asked
+        What is asked of its rows.
+
+    Raises
+    ------
+    PlayheadError
+        When a row cannot be used.
+    """
+    with shown("reading rows") as told:
+        return [
+            open_side_columns(leaf, pack, asked, told)
+            for leaf, pack in zip(blend.leaves, packs, strict=True)
+        ]
+
+
+def planning_of(
+    blend: Blend,
+    packs: Sequence[LeafPack],
+    sides: Sequence[SideColumns],
+    asked: Asked,
+    world_size: int,
+) -> Planning:
+    """Return what the plan of a blend is a function of.
+
+    Parameters
+    ----------
+    blend, packs
+        The blend and its columns.
+    sides
+        What is known of its rows beside them.
     asked
         What is asked of its rows.
     world_size
@@ -119,14 +150,9 @@ def planning_of(blend: Blend, packs: Sequence[LeafPack], asked: Asked, world_siz
     Raises
     ------
     PlayheadError
-        When a row cannot be used, or options contradict each other.
+        When options contradict each other.
     """
     options, encoding = blend.options, asked.encoding
-    with shown("reading rows") as told:
-        sides = [
-            open_side_columns(leaf, pack, asked, told)
-            for leaf, pack in zip(blend.leaves, packs, strict=True)
-        ]
     measured = None if encoding is None else encoding.audio
     in_windows = encoding is not None and text_window_of(options) is not None
     return Planning(

@@ -16,7 +16,7 @@ from playhead.index.member_offsets import demand_member_offsets
 from playhead.loader.field_checks import remarks_on_fields
 from playhead.loader.indexing import index_command
 from playhead.loader.locality import cache_notes, cache_settings_of
-from playhead.loader.opened import asked_of, open_packs, planning_of, tokens_of
+from playhead.loader.opened import asked_of, open_packs, planning_of, sides_of, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +112,8 @@ def open_part(
         access=access_mode(),
         formats=tuple({type(get_format(leaf.type)) for leaf in blend.leaves}),
     )
-    planning = planning_of(blend, packs, asked_of(blend, encoding), world_size)
+    asked = asked_of(blend, encoding)
+    planning = planning_of(blend, packs, sides_of(blend, packs, asked), asked, world_size)
     for note in cache_notes(blend.leaves, packs, planning.shape.locality, options.cache_bytes):
         say(note)
     return Part(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playhead.tokens.encoding import Encoding
     from playhead.tokens.fields import FieldFilter
 
-__all__ = ["Asked", "SideColumns", "open_side_columns"]
+__all__ = ["Asked", "SideColumns", "find_side_columns", "open_side_columns"]
 
 _MOST_PROCESSES = 8
 
@@ -83,8 +83,26 @@ def open_side_columns(
 
     def find(digest: str) -> Mapping[str, NDArray[Any]] | None:
         if digest not in opened:
-            found = find_token_columns(leaf, pack, digest)
-            opened[digest] = found or find_field_columns(leaf, pack, digest)
+            opened[digest] = known(digest)
         return opened[digest]
+
+    known = find_side_columns(leaf, pack)
+    return find
+
+
+def find_side_columns(leaf: Leaf, pack: LeafPack) -> SideColumns:
+    """Open what is known of a leaf's rows; nothing is read or counted that no side file has.
+
+    Parameters
+    ----------
+    leaf
+        The leaf.
+    pack
+        Its columns.
+    """
+
+    def find(digest: str) -> Mapping[str, NDArray[Any]] | None:
+        found = find_token_columns(leaf, pack, digest)
+        return found or find_field_columns(leaf, pack, digest)
 
     return find

@@ -16,7 +16,7 @@ from playhead.plan.reshape import reshaped_by_key
 from playhead.plan.roster import Roster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playhead.plan.deal import Dealt
     from playhead.plan.position import Link, Position
 
-__all__ = ["Pool", "Running", "pool_of", "running_link", "samples_of", "source_of"]
+__all__ = ["Pool", "Running", "dealt_links", "pool_of", "running_link", "samples_of", "source_of"]
 
 # More draws than this to find a sample that is accepted mean filters that accept next to nothing.
 _MOST_FURTHER_DRAWS = 1 << 24
@@ -90,6 +90,15 @@ def running_link(source: Source) -> Running:
             return Running(source=source, pool=pool, dealt=dealt, key=key)
         _hand_out(pool, dealt, link.steps)
     raise AssertionError
+
+
+def dealt_links(source: Source) -> Iterator[tuple[Link, Dealt]]:
+    """Give every link of a position with its batches, the running one last."""
+    pool = _empty_pool(source)
+    for number, link in enumerate(source.position.chain):
+        dealt = _deal(source, pool, link, _link_key(source, number))
+        yield link, dealt
+        _hand_out(pool, dealt, link.steps)
 
 
 def pool_of(source: Source, links: int) -> Pool:

@@ -192,7 +192,7 @@ def _parsed(state: Mapping[str, Any]) -> Position:
     if not leaves:
         raise ValueError("it has no leaves")
     columns = {
-        name: None if state.get(name) is None else tuple(_whole(v) for v in state[name])
+        name: None if state.get(name) is None else tuple(_whole(v, least=0) for v in state[name])
         for name in ("weights", "order", "read")
     }
     for name, values in columns.items():
@@ -210,7 +210,7 @@ def _parsed(state: Mapping[str, Any]) -> Position:
         weights=columns["weights"] or (1,) * len(leaves),
         order=columns["order"],
         read=columns["read"],
-        moved=dict(state.get("moved", {})),
+        moved={str(key): str(value) for key, value in state.get("moved", {}).items()},
         chain=_chain_from_json(state["chain"]),
     )
 

@@ -1,0 +1,161 @@
+"""The config that belongs to a checkpoint, and what it says of a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from playhead.blend.several import read_blends
+from playhead.errors import ConfigError, PlayheadError
+from playhead.inspect.opening import open_blend
+from playhead.loader.fusion import fused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from playhead.blend.several import Blends
+    from playhead.inspect.config_files import Asked
+    from playhead.inspect.opening import OpenedBlend
+    from playhead.inspect.positions import FoundPosition
+    from playhead.loader.fusion import FusedPlanning
+    from playhead.loader.run import Planning
+
+__all__ = ["Configured", "configured"]
+
+_EVALUATION = ("validation_ds", "test_ds", "validation", "val", "test")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Configured:
+    """A config that was read for a position."""
+
+    path: str
+    """The file."""
+    parts: Mapping[str, OpenedBlend]
+    """Its blends by name, with the columns that are there."""
+    planning: Planning | FusedPlanning | None
+    """What its plan is a function of; None where something is missing."""
+    notes: tuple[str, ...]
+    """What people should know."""
+
+
+def configured(config: str | Path, found: FoundPosition, asked: Asked) -> Configured:
+    """Read a config for a position; nothing is built.
+
+    Parameters
+    ----------
+    config
+        A YAML or JSON file.
+    found
+        The position.
+    asked
+        How it is read.
+
+    Raises
+    ------
+    ConfigError
+        When the config cannot be used, or is of several blends and the position of one (or the
+        other way round).
+    """
+    blends = _blends(config, found, asked)
+    if (blends.fusion is not None) != found.is_fused:
+        kinds = ("one blend", "several blends (multi_config)")
+        raise ConfigError(
+            f"the position is of {kinds[found.is_fused]}, and the config has"
+            f" {kinds[not found.is_fused]}",
+            where=str(config),
+            fix="Name the section that it was saved with as --section",
+        )
+    step = next(iter(found.parts.values())).micro_batches_per_step
+    parts = {
+        name: open_blend(blend, tokenizer=asked.tokenizer, micro_batches_per_step=step)
+        for name, blend in blends.parts.items()
+    }
+    notes = [note for part in parts.values() for note in part.notes]
+    missing = [one for part in parts.values() for one in part.missing]
+    if missing:
+        rest = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        notes.append(
+            f"{missing[0]}{rest}: hours and tokens are not known, nor what filters refused of it."
+            f" `playhead index {config}` makes what is missing"
+        )
+    planning = _planning(blends, parts)
+    if planning is not None:
+        notes += _of_resume(found, planning, blends)
+    return Configured(path=str(config), parts=parts, planning=planning, notes=tuple(notes))
+
+
+def _blends(config: str | Path, found: FoundPosition, asked: Asked) -> Blends:
+    """The blends of the section that was asked for, else of the one that fits best."""
+    best = _read(config, asked.section, asked)
+    if asked.section is not None:
+        return best
+    for section in _EVALUATION:
+        try:
+            other = _read(config, section, asked)
+        except PlayheadError:
+            # There is none of that name.
+            continue
+        if _fit(other, found) > _fit(best, found):
+            best = other
+    return best
+
+
+def _fit(blends: Blends, found: FoundPosition) -> tuple[bool, float]:
+    """How well a section fits a position: both end or do not, and have the same leaves."""
+    keys = {leaf.key for blend in blends.parts.values() for leaf in blend.leaves}
+    same = len(keys & found.keys) / len(keys | found.keys)
+    finite = all(blend.finite for blend in blends.parts.values())
+    return same > 0 and finite == found.finite, same
+
+
+def _read(config: str | Path, section: str | None, asked: Asked) -> Blends:
+    overrides = {
+        name: value
+        for name in ("indexes_root", "index_pack_root")
+        if (value := getattr(asked, name)) is not None
+    }
+
+    def read() -> Blends:
+        return read_blends(
+            str(config),
+            section=section,
+            overrides=overrides,
+            data_blend_dir=asked.data_blend_dir,
+        )
+
+    blends = read()
+    if asked.default_index_pack_root is not None and blends.options.index_pack_root is None:
+        overrides["index_pack_root"] = asked.default_index_pack_root
+        return read()
+    return blends
+
+
+def _planning(blends: Blends, parts: Mapping[str, OpenedBlend]) -> Planning | FusedPlanning | None:
+    plans = {name: part.planning for name, part in parts.items() if part.planning is not None}
+    if len(plans) < len(parts):
+        return None
+    if blends.fusion is not None:
+        return fused(plans, blends.fusion, blends.weights)
+    return next(iter(plans.values()))
+
+
+def _of_resume(
+    found: FoundPosition, planning: Planning | FusedPlanning, blends: Blends
+) -> list[str]:
+    """What a resume with this config would say; nothing is resumed."""
+    notes: list[str] = []
+    saved: Any = planning
+    seed = blends.options.seed
+    try:
+        position = saved.position_of(found.state)
+        if isinstance(seed, int) and position.latest_seed != seed:
+            notes.append(
+                f"the position has seed {position.latest_seed} and the config has {seed}: a resume"
+                " refuses that, unless it is told to take the new one"
+            )
+        _, said = saved.as_saved(position).resume(position, reseed=None, on_change="error")
+    except PlayheadError as error:
+        return [*notes, f"a resume would stop: {error}"]
+    return [*notes, *(f"a resume would say: {note}" for note in said)]
