@@ -54,12 +54,12 @@ def exact_resume(baseline: Run, resumed: Sequence[Run], checkpoint_at: int | Non
         run.name: {"status": answer.status, "tag": answer.tag, "detail": answer.detail}
         for run, answer in zip(resumed, answers, strict=True)
     }
-    named = [
-        f"{run.name} ({_how(baseline, run)}): {answer.detail}"
-        for run, answer in zip(resumed, answers, strict=True)
-        # Where something is wrong, what is right is not told.
-        if answer.status == worst.status
-    ]
+    # Where something is wrong, what is right is not told.
+    told: dict[str, list[str]] = {}
+    for run, answer in zip(resumed, answers, strict=True):
+        if answer.status == worst.status:
+            told.setdefault(answer.detail, []).append(f"{run.name} ({_how(baseline, run)})")
+    named = [f"{', '.join(names)}: {detail}" for detail, names in told.items()]
     return replace(worst, detail="; ".join(named), more={**worst.more, "runs": runs})
 
 

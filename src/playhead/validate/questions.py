@@ -82,7 +82,7 @@ def all_samples(baseline: Run, groundtruth: Run | None) -> Answer:
             "Q2",
             f"the baseline stopped after {said(meta.batches, 'batch', several='batches')} of each"
             f" rank, before the end of its pass, with {len(seen):,} of {len(known):,} samples;"
-            " give it more --steps",
+            " give it --whole-pass or more --steps",
         )
     left_over = 0 if meta is None else meta.dropped.get("drop_last", 0)
     if len(missing) != left_over:
