@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
 
-from playhead.cli.validate_consolidate import consolidate
-from playhead.errors import PlayheadError
+from playhead.cli import main
 from support.validation_logs import validation
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
-    app = typer.Typer()
-    app.command()(consolidate)
-
+def run(tmp_path, capsys, monkeypatch):
     def run(*arguments):
-        try:
-            app(["--output-dir", str(tmp_path / "logs"), *arguments], standalone_mode=True)
-        except SystemExit as end:
-            return end.code, *capsys.readouterr()
-        raise AssertionError("it did not end")
+        folder = str(tmp_path / "logs")
+        argv = ["playhead", "validate", "consolidate", "--output-dir", folder, *arguments]
+        monkeypatch.setattr("sys.argv", argv)
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capsys.readouterr()
 
     return run
 
@@ -51,9 +47,22 @@ def test_a_fault_ends_with_1_and_json_is_what_was_written(tmp_path, run):
 
 def test_an_empty_folder_is_no_verdict(tmp_path, run):
     (tmp_path / "logs").mkdir()
-    with pytest.raises(PlayheadError) as error:
-        run()
-    assert error.value.exit_code == 2
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert err.startswith("playhead: There is no baseline (")
+    assert err.count("\n") == 1
+    (tmp_path / "logs").rmdir()
+    assert run()[0] == 2
+
+
+def test_a_log_that_is_cut_off_is_one_line_that_names_it(tmp_path, run):
+    validation().write(tmp_path / "logs")
+    log = tmp_path / "logs" / "resumed" / "run0" / "rank_001.jsonl"
+    log.write_bytes(log.read_bytes()[:-9])
+    code, out, err = run()
+    assert (code, out) == (2, "")
+    assert f"{log}:8)" in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("bad", [("--num-determinism-runs", "0"), ("--checkpoint-at", "x")])

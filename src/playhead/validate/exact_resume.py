@@ -183,13 +183,17 @@ def _judge_left(baseline: Run, run: Run, after: Stretch) -> Answer:
         missing = missing if len(missing) > other else again[:0]
     slots = "steps are of another number of micro-batches, so that the order differs"
     checked = {"compared": len(came)}
+    wrong = (
+        (len(again), "a second time"),
+        (len(strange), "that the baseline does not have"),
+    )
     if len(again) or len(strange):
         return Answer(
             question="Q4",
             status="FAIL",
             tag=_ORDER,
-            detail=f"{said(len(again), 'sample')} came a second time, and {len(strange):,} that the"
-            f" baseline does not have; {slots}",
+            detail=" and ".join(f"{said(n, 'sample')} came {how}" for n, how in wrong if n)
+            + f"; {slots}",
             examples=run.names(np.r_[again, strange][:MOST_EXAMPLES]),
             more=checked,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from playhead.errors import ConfigError
+from playhead.validate.answer import said
 from playhead.validate.rows import throughput_path
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def speed_line(speed: Mapping[str, Any]) -> str:
         )
         if speed[key] is not None
     ]
-    return f"throughput: {', '.join(figures)} ({speed['num_workers']} workers a rank)"
+    workers = speed["num_workers"]
+    made = "" if workers is None else f" ({said(workers, 'worker')} a rank)"
+    return f"throughput: {', '.join(figures)}{made}"
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
