@@ -31,7 +31,8 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # All of it, and once more on Lhotse 2 what touches Lhotse. It does not make the environments of NeMo
-# and of Ray, which cannot be had everywhere: the tests that need them are skipped.
+# and of Ray, which cannot be had everywhere: the tests that need them are skipped, and so are those
+# that look at pages in Chromium where there is none (apt-get install chromium).
 test-all: $(READY) $(PEER)/.with-playhead $(AIS_OLDEST)/.ready
 	PLAYHEAD_HYPOTHESIS=all $(BIN)/python -m pytest -n 2
 	$(PEER)/bin/python -m pytest -n 2 tests/fetch tests/formats tests/datasets

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from playhead.cli import app
+from playhead.cli.bins_checks import refuse_idle
 from playhead.cli.configs import import_all
 from playhead.cli.options import DataBlendDir, Imports
 from playhead.cli.progress import say, stages
 from playhead.errors import TopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playhead.report.figures import Figures
+    from playhead.report.step import StepContents
 
 __all__ = ["report"]
 
@@ -72,6 +76,20 @@ def report(
     ] = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Print what this step trains on and why, instead of a page.",
+            metavar="N",
+        ),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(min=0, help="With --step: only what this rank trains on.")
+    ] = None,
+    ids: Annotated[
+        bool, typer.Option("--ids", help="With --step: read what rows call their samples.")
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -84,23 +102,36 @@ def report(
     Hours and rows, lengths, classes or buckets, how even ranks are, the blend over time,
     requests and bytes, the largest batches, steps and times. No audio is read; indexes that are
     missing are built first, as a training job would.
+
+    With --step it prints what one step trains on instead, sample by sample, and why.
     """
     from playhead.cli.report_text import lines_of  # noqa: PLC0415  (only where asked)
 
+    given: dict[str, Any] = {
+        "section": section,
+        "world_size": world_size,
+        "tokenizer": tokenizer,
+        "data_blend_dir": data_blend_dir,
+    }
+    if step is not None:
+        refuse_idle(
+            "pages",
+            "Leave out --step, or these",
+            output=output,
+            hours_per_hour=hours_per_hour,
+            windows=windows,
+        )
+        import_all(imports or ())
+        seeded = {} if seed is None else {"seed": seed}
+        contents = _step(config, step=step, rank=rank, read_ids=ids, **given, **seeded)
+        typer.echo(json.dumps(contents.to_json(), indent=2) if as_json else str(contents))
+        return
+    refuse_idle("steps", "Give --step too, or leave it out", rank=rank, ids=ids or None)
     path = output if output is not None or as_json else "report.html"
     if path is not None:
         _check_page(path)
     import_all(imports or ())
-    figures = _figures(
-        config,
-        section=section,
-        world_size=world_size,
-        hours_per_hour=hours_per_hour,
-        windows=windows,
-        seed=seed,
-        tokenizer=tokenizer,
-        data_blend_dir=data_blend_dir,
-    )
+    figures = _figures(config, seed=seed, windows=windows, hours_per_hour=hours_per_hour, **given)
     if as_json:
         typer.echo(json.dumps(figures.to_json(), indent=2))
     elif path != _STDOUT:
@@ -120,23 +151,37 @@ def _check_page(path: str) -> None:
     check_matplotlib()
 
 
-def _figures(config: str, *, tokenizer: str | None, **options: Any) -> Figures:
+def _figures(config: str, **options: Any) -> Figures:
+    from playhead.report.opening import report_figures  # noqa: PLC0415  (imports torch)
+
+    return _planned(report_figures, config, **options)
+
+
+def _step(config: str, *, step: int, **options: Any) -> StepContents:
+    from playhead.report.explaining import explain_step  # noqa: PLC0415  (imports torch)
+
+    return _planned(explain_step, config, step, **options)
+
+
+def _planned(
+    plan: Callable[..., Any], *arguments: Any, tokenizer: str | None, **options: Any
+) -> Any:
+    """Plan a config, and tell what people should know of it."""
     from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (imports torch)
-    from playhead.report.opening import report_figures  # noqa: PLC0415  (same)
 
     spec = None if tokenizer is None else parse_spec(tokenizer)
     with warnings.catch_warnings(record=True) as caught, stages() as tell:
         warnings.simplefilter("always", UserWarning)
-        tell(f"opening {config}")
+        tell("opening the config")
         try:
-            figures = report_figures(config, tokenizer=spec, say=tell, **options)
+            planned = plan(*arguments, tokenizer=spec, say=tell, **options)
         except TopologyError as error:
             # The world size is an option here, not how a job was started.
             error.exit_code = 2
             raise
     for warning in caught:
         say(f"note: {warning.message}")
-    return figures
+    return planned
 
 
 def _write(figures: Figures, path: str) -> None:

@@ -67,7 +67,7 @@ def _sections(figures: Figures, part: PartFigures, prefix: str) -> list[Section]
         costs(part, prefix, world_size=figures.world_size),
         blend(part, prefix, finite=figures.finite),
         storage(part, prefix),
-        memory(part, prefix, config=figures.config),
+        memory(part, prefix, figures=figures),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from playhead.report.page.bars import bars_height, draw_bars
@@ -14,19 +15,19 @@ from playhead.report.page.tables import Column, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from playhead.report.figures import PartFigures, WorstBatch
+    from playhead.report.figures import Figures, PartFigures, WorstBatch
 
 __all__ = ["memory"]
 
 _MOST_NAMES: Final = 3
 
 
-def memory(part: PartFigures, prefix: str, *, config: str) -> Section:
+def memory(part: PartFigures, prefix: str, *, figures: Figures) -> Section:
     """Return the section of the micro-batches of a blend that take the most memory."""
     worst = part.worst
     says = Markup("There is nothing to see: no batch was planned.")
     if worst:
-        command = f"playhead report {config} --step {worst[0].step} --rank {worst[0].rank}"
+        command = _command(figures, worst[0])
         what = f"The {len(worst)} largest micro-batches of {count(part.steps)} planned steps"
         says = joined(
             [f"{what}: what fits these fits all of them. To see one: ", element("code", command)]
@@ -38,6 +39,19 @@ def memory(part: PartFigures, prefix: str, *, config: str) -> Section:
         plots=(_plot(part, f"{prefix}plot-memory"),) if worst else (),
         numbers=(_table(part),) if worst else (),
     )
+
+
+def _command(figures: Figures, batch: WorstBatch) -> str:
+    """What shows a batch, with all that the plan is a function of."""
+    section = [] if figures.section is None else ["--section", figures.section]
+    numbers = {
+        "world-size": figures.world_size,
+        "seed": figures.seed,
+        "step": batch.step,
+        "rank": batch.rank,
+    }
+    options = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
+    return shlex.join(["playhead", "report", figures.config, *section, *options])
 
 
 def _table(part: PartFigures) -> Markup:
