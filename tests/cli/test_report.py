@@ -89,6 +89,39 @@ def test_a_page_on_stdout_is_all_there_is(corpus, playhead):
     assert "Wrote" not in ran.stderr
 
 
+def test_a_step_is_printed_sample_by_sample_as_text_and_as_json(corpus, playhead, tmp_path):
+    options = (corpus / "train.yaml", "--world-size", 2, "--step", 1)
+    ran = playhead(*options, "--seed", 9, "--json")
+    assert ran.returncode == 0, ran.stderr
+    whole = json.loads(ran.stdout)
+    assert (whole["step"], whole["seed"], whole["rank"]) == (1, 9, None)
+    assert [batch["slot"] for batch in whole["batches"]] == [0, 1, 2, 3]
+    ran = playhead(*options, "--rank", 1, "--ids")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("step 1 of seed 5, ")
+    assert "digits | <b>tones</b>" in ran.stdout
+    assert "slot 1, rank 1: " in ran.stdout
+    assert "slot 0, rank 0: " not in ran.stdout
+    assert not list(tmp_path.glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--rank", 0), "only steps have --rank"),
+        (("--ids",), "only steps have --ids"),
+        (("--step", 0, "-o", "report.html"), "only pages have --output"),
+        (("--step", 0, "--windows", 3), "only pages have --windows"),
+        (("--step", 0, "--rank", 1), "rank 1 does not exist"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, said, corpus, playhead):
+    ran = playhead(corpus / "train.yaml", *options)
+    assert ran.returncode == 2
+    assert said in ran.stderr.lower()
+    assert ran.stdout == ""
+
+
 def wrong(name, folder, corpus):
     """A command line that cannot be, and what is said of it."""
     config = str(corpus / "train.yaml")

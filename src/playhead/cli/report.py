@@ -114,6 +114,8 @@ def report(
         "data_blend_dir": data_blend_dir,
     }
     if step is not None:
+        from playhead.report.step_text import step_text  # noqa: PLC0415  (only where asked)
+
         refuse_idle(
             "pages",
             "Leave out --step, or these",
@@ -124,7 +126,7 @@ def report(
         import_all(imports or ())
         seeded = {} if seed is None else {"seed": seed}
         contents = _step(config, step=step, rank=rank, read_ids=ids, **given, **seeded)
-        typer.echo(json.dumps(contents.to_json(), indent=2) if as_json else str(contents))
+        typer.echo(json.dumps(contents.to_json(), indent=2) if as_json else step_text(contents))
         return
     refuse_idle("steps", "Give --step too, or leave it out", rank=rank, ids=ids or None)
     path = output if output is not None or as_json else "report.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -253,6 +254,15 @@ def test_the_same_figures_make_the_same_page_whatever_a_users_settings_are():
         # And those are as they were.
         assert all(mpl.rcParams[name] == value for name, value in settings.items())
     assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_the_command_that_shows_the_largest_batch_can_be_pasted():
+    figures = replace(FIGURES["small"], config="my configs/train $x.yaml")
+    text = parsed(page_of(figures)).one("section", id="memory").one("code").text
+    assert shlex.split(text) == [
+        *("playhead", "report", "my configs/train $x.yaml", "--section", "model.train_ds"),
+        *("--world-size", "64", "--seed", "42", "--step", "3", "--rank", "0"),
+    ]
 
 
 def test_notes_come_first_in_their_order():
