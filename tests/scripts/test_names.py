@@ -12,6 +12,7 @@ import pytest
 import typer
 
 import playhead.cli
+from playhead.cli.default_command import SELF
 from playhead.cli.nemo_names import SCRIPTS as NAMES
 from playhead.cli.nemo_names.script import Script, idle, kept, passed, refused
 from playhead.cli.nemo_names.translating import translated
@@ -48,6 +49,8 @@ def test_every_option_that_is_passed_on_is_one_of_the_command(name):
     for word in script.command:
         if word in getattr(command, "commands", {}):
             command = command.commands[word]
+    if hasattr(command, "commands"):
+        command = command.commands[SELF]
     has = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
     for option in script.options:
         if option.fate == "passed":

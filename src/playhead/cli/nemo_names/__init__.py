@@ -21,6 +21,7 @@ from playhead.cli.nemo_names.rebinding import REBIND
 from playhead.cli.nemo_names.searching import SPEECH_OOMPTIMIZER, SPEECHLM_OOMPTIMIZER
 from playhead.cli.nemo_names.text import help_of
 from playhead.cli.nemo_names.translating import translated
+from playhead.cli.nemo_names.validating import CONSOLIDATE, VALIDATE
 from playhead.cli.progress import say
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["SCRIPTS", "run_script"]
 
 SCRIPTS: Final[Mapping[str, Script]] = {
+    "dataloading/_validate_dataloader/consolidate.py": CONSOLIDATE,
     "dataloading/_validate_dataloader/pre_validation.py": PRE_VALIDATION,
     "dataloading/build_indexes.py": BUILD_INDEXES,
     "dataloading/convert_indexes_to_idxpack.py": CONVERT,
     "dataloading/prefetch_indexes.py": PREFETCH_INDEXES,
     "dataloading/rebind_idxpack_collections.py": REBIND,
+    "dataloading/validate_dataloader.py": VALIDATE,
     "speech_recognition/estimate_duration_bins.py": DURATION_BINS,
     "speech_recognition/estimate_duration_bins_2d.py": DURATION_BINS_2D,
     "speech_recognition/oomptimizer.py": SPEECH_OOMPTIMIZER,
