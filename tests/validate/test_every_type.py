@@ -55,7 +55,13 @@ def statuses(verdict: Any) -> dict[str, str]:
     return {answer.question: answer.status for answer in verdict.answers}
 
 
-@pytest.mark.parametrize("form", SPEECH)
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("aggregate", "cuts")))
+        for name in SPEECH
+    ],
+)
 def test_speech_of_every_type_passes_with_every_bit_of_its_tensors(
     corpus: Corpus, form: str, tmp_path: Path
 ) -> None:
@@ -65,7 +71,11 @@ def test_speech_of_every_type_passes_with_every_bit_of_its_tensors(
     assert statuses(verdict) == dict.fromkeys(("Q1", "Q2", "Q3", "Q4", "Q5"), "PASS")
 
 
-@pytest.mark.parametrize("form", FORMS)
+# Variants of a type differ in how files lie, which the loader's own tests go through.
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(name, marks=[pytest.mark.slow] * ("," in name)) for name in FORMS],
+)
 def test_texts_and_conversations_of_every_type_pass(form: str, tmp_path: Path) -> None:
     config = section(FORMS[form].write(tmp_path), batch_size=2, shuffle=True, seed=3)
     if FORMS[form].num is None:
@@ -78,7 +88,14 @@ def test_texts_and_conversations_of_every_type_pass(form: str, tmp_path: Path) -
     assert statuses(verdict)["Q4"] == statuses(verdict)["Q5"] == "PASS"
 
 
-@pytest.mark.parametrize("form", ["multimodal_conversation", "txt_pair", "share_gpt, tars"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "multimodal_conversation",
+        pytest.param("txt_pair", marks=pytest.mark.slow),
+        pytest.param("share_gpt, tars", marks=pytest.mark.slow),
+    ],
+)
 def test_tokens_and_audio_of_conversations_pass_bit_for_bit(form: str, tmp_path: Path) -> None:
     model = tokenizer(tmp_path, "json")
     options = {"batch_tokens": 150, "batch_size": None, "shuffle": True, "seed": 3}

@@ -43,17 +43,18 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[Spoil], None]:
     """Have what a rank hands out spoilt: (micro-batch, rank, whether it was resumed)."""
 
     def planted(spoil: Spoil) -> None:
-        resumed: set[int] = set()
+        # Kept alive, so that no later one has the address of one of these.
+        resumed: list[Any] = []
         plain_batches, plain_load = Run.batches, Loader.load_state_dict
 
         def load(self: Loader, state: Any, **options: Any) -> None:
             plain_load(self, state, **options)
-            resumed.add(id(self.planning))
+            resumed.append(self.planning)
 
         def batches(self: Run, first: int = 0) -> Iterator[MicroBatch]:
             rank = self._topology.rank
             for micro_batch in plain_batches(self, first):
-                yield spoil(micro_batch, rank, id(self.planning) in resumed)
+                yield spoil(micro_batch, rank, any(one is self.planning for one in resumed))
 
         monkeypatch.setattr(Loader, "load_state_dict", load)
         monkeypatch.setattr(Run, "batches", batches)

@@ -132,7 +132,8 @@ class _Phases:
         )
         rows = sum(leaf.num_rows for leaf in planning.leaves)
         sources = len(planning.leaves)
-        self._say(f"{asked.options.config}: {rows:,} rows in {sources:,} sources")
+        of = f"{sources:,} source" if sources == 1 else f"{sources:,} sources"
+        self._say(f"{asked.options.config}: {rows:,} rows of {of}")
         if planning.finite and not extent.is_whole_pass:
             self._say(
                 f"a pass is longer than {extent.steps} batches of a rank: that every sample comes"

@@ -58,10 +58,11 @@ def no_sample_twice(again: Repeats) -> Answer:
 
 def all_samples(baseline: Run, groundtruth: Run | None) -> Answer:
     """Q2: the samples of a whole pass are those that the data hold, no more and no fewer."""
+    runs = [baseline] if groundtruth is None else [baseline, groundtruth]
+    if any(run.meta is not None and not run.meta.is_finite for run in runs):
+        return _unjudged("Q2", "the data have no end, and are not held against a ground truth")
     if groundtruth is None:
         return _unjudged("Q2", "there is no ground truth; run the phase groundtruth")
-    if any(run.meta is not None and not run.meta.is_finite for run in (baseline, groundtruth)):
-        return _unjudged("Q2", "the data have no end, and are not held against a ground truth")
     known, seen = np.unique(groundtruth.samples), np.unique(baseline.samples)
     missing = np.setdiff1d(known, seen, assume_unique=True)
     extra = np.setdiff1d(seen, known, assume_unique=True)
