@@ -19,6 +19,65 @@ from playhead.cli.nemo_names.translating import translated
 from playhead.errors import ConfigError, NotSupportedError
 from support.command import SCRIPTS, run_script
 
+_PHASE = "dataloading/_validate_dataloader/"
+_OOMPTIMIZER = (
+    "-m --module-name -c --config-path -b --buckets -t --threshold -s --start-batch-size -r --ratio"
+    " -f --memory-fraction -y --dtype --ddp --no-ddp -n --pretrained-name"
+)
+_BINS = "-b --buckets -n --num_examples -q --quiet"
+_DURATIONS = "-l --min_duration -u --max_duration"
+_PROMPTS = "-t --tokenizer -s --sub-buckets --text-field --lang-field -f --prompt-format -p"
+# Every option that the guides or the scripts themselves have.
+GUIDE = {
+    "dataloading/build_indexes.py": "--force --workers --dry-run --executor --indexes-root --kind"
+    " --data-blend-dir",
+    "dataloading/prefetch_indexes.py": "--indexes-root --source-indexes-root --force --workers"
+    " --dry-run",
+    "dataloading/convert_indexes_to_idxpack.py": "--output --indexes-root --overwrite"
+    " --native-tar-paths-only --dry-run --data-blend-dir --accept-trailing-zero-tar-padding"
+    " --repair-stale-local-native-tar-sidecars-root --fallback-native-tar-indexes-root"
+    " --record-validation-workers --native-tar-route-workers"
+    " --reuse-native-tar-routes-source-input-cfg --reuse-native-tar-routes-source-pack"
+    " --reuse-native-tar-routes-source-pack-sha256",
+    "dataloading/rebind_idxpack_collections.py": "--source-pack --output --data-blend-dir --report"
+    " --skip-payload-verification --relocate-paths --path-prefix-map --trust-relocated-payloads",
+    "dataloading/analyze_resumable_checkpoint.py": "--checkpoint --checkpoint-path --state-json"
+    " --config --data-blend-dir --indexes-root --index-pack-root --default-index-pack-root"
+    " --output-dir --output-json --output-md --output-csv --allow-full-ckpt-load"
+    " --max-full-load-mb --print-table",
+    "dataloading/validate_dataloader.py": "--config --data-blend-dir --section --output-dir --phase"
+    " --run-idx --steps --checkpoint-at --state-dir --force-finite --no-force-finite"
+    " --metadata-only --no-metadata-only --num-workers-override --mode --input-cfg"
+    " --skip-missing-manifest-entries --fail-on-missing-manifest-entries -v",
+    f"{_PHASE}pre_validation.py": "--config --data-blend-dir --section --output-dir --ignore-fail"
+    " -v",
+    f"{_PHASE}consolidate.py": "--output-dir --checkpoint-at --num-determinism-runs -v",
+    "speech_recognition/estimate_duration_bins.py": f"{_BINS} {_DURATIONS}",
+    "speech_recognition/estimate_duration_bins_2d.py": f"{_BINS} {_DURATIONS} {_PROMPTS} --prompt"
+    " -a --langs --max_tps --token_outlier_threshold",
+    "speech_recognition/oomptimizer.py": f"{_OOMPTIMIZER} -o --optimizer-name -d --device",
+    "speechlm2/estimate_token_bins.py": f"{_BINS} {_PROMPTS} --prompt -l --min_tokens -u"
+    " --max_tokens --max_tpt --min_duration --max_duration --token_equivalent_duration"
+    " --token_outlier_threshold --audio-locator-tag -m --measure-total-length --quantize-bins"
+    " --source-config --output-config",
+    "speechlm2/oomptimizer.py": f"{_OOMPTIMIZER} --salm-audio-token-ratio",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_of_the_guide_is_known(name):
+    known = {flag for option in NAMES[name].options for flag in option.names}
+    assert {*GUIDE[name].split()} <= known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_refused_or_has_no_effect_is_in_the_docs(name):
+    page = (SCRIPTS.parent / "docs" / "nemo-commands.md").read_text()
+    assert f"`{name}`" in page
+    for option in NAMES[name].options:
+        if option.reasons and option.reasons != {None: ""}:
+            assert any(flag in page for flag in option.names), option.names
+
 
 def test_every_script_is_a_file_and_every_file_a_script():
     assert {str(path.relative_to(SCRIPTS)) for path in SCRIPTS.rglob("*.py")} == {*NAMES}
