@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_all_runs", "remove_of_ranks"]
 
-_OF_A_RANK = re.compile(r"(?:state_|throughput_|full_summary_)?rank_(\d{3,})\.(?:jsonl|json|pt)")
+_OF_A_RANK = re.compile(
+    r"(?:state_|throughput_|full_summary_)?rank_(\d{3,})\.(?:jsonl|json|pt)"
+    # A loader does not number the first rank's.
+    r"|bad_samples(?:-(\d+))?\.jsonl"
+)
 _RUN = re.compile(r"run\d+")
 _PHASES = ("baseline", "resumed")
 
@@ -29,7 +33,7 @@ def remove_of_ranks(folder: Path, *, rank: int, world_size: int) -> None:
         match = _OF_A_RANK.fullmatch(path.name)
         if match is None:
             continue
-        number = int(match[1])
+        number = int(match[1] or match[2] or 0)
         if number == rank or (rank == 0 and number >= world_size):
             path.unlink(missing_ok=True)
 

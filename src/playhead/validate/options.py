@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
+from playhead.validate.rows import BAD_SAMPLES_NAME, log_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,6 +104,10 @@ class PhaseOptions:
         changed: dict[str, Any] = {
             "force_finite": self.force_finite,
             "metadata_only": reads_none and self.force_finite,
+            # The file of the training itself is not to hear of it.
+            "bad_samples": str(
+                log_path(self.output_dir, self.phase, self.run, 0).with_name(BAD_SAMPLES_NAME)
+            ),
         }
         if self.num_workers is not None:
             changed["num_workers"] = self.num_workers

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["BatchRow", "Phase", "log_path", "state_path", "throughput_path"]
+__all__ = ["BAD_SAMPLES_NAME", "BatchRow", "Phase", "log_path", "state_path", "throughput_path"]
 
 Phase = Literal["baseline", "resumed", "groundtruth"]
+
+BAD_SAMPLES_NAME = "bad_samples.jsonl"
+"""The file beside the logs that names samples which cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
