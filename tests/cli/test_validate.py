@@ -10,6 +10,8 @@ import pytest
 import torch
 import yaml
 
+from playhead.cli.validate import _blamed
+from playhead.errors import ConfigError, WorkerError
 from playhead.validate.meta import RunMeta, read_meta
 from support.command import Ran, run_command
 from support.corpus import nemo_corpus
@@ -191,6 +193,19 @@ def test_a_dataset_that_fails_is_named_by_its_line(folder: Path, playhead: Playh
     assert ran.returncode == 1
     assert "mine.py:4" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_rank_that_waits_for_one_that_died_does_not_blame_the_dataset() -> None:
+    waits = compile("raise RuntimeError('reset by peer')", "lib/torch/distributed/c10d.py", "exec")
+    with pytest.raises(WorkerError, match="nother rank ended") as error, _blamed():
+        exec(waits)
+    assert error.value.exit_code == 1
+    fails = compile("raise RuntimeError('mine')", "my_project/data.py", "exec")
+    with (
+        pytest.raises(ConfigError, match="dataset failed to make a batch: RuntimeError: mine"),
+        _blamed(),
+    ):
+        exec(fails)
 
 
 def test_ranks_that_do_not_meet_are_told_how_to_start(playhead: Playhead) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import traceback
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from playhead.cli.default_command import SELF, WithDefault
 from playhead.cli.options import DataBlendDir, Imports  # noqa: TC001  (typer reads annotations)
 from playhead.cli.progress import say
 from playhead.cli.validate_consolidate import consolidate
-from playhead.errors import ConfigError, PlayheadError
+from playhead.errors import ConfigError, PlayheadError, WorkerError
 from playhead.user_code import blame, load_object
 
 if TYPE_CHECKING:
@@ -268,13 +269,24 @@ def _notes(tell: Any) -> Generator[None]:
 
 @contextmanager
 def _blamed() -> Generator[None]:
-    """Name the line of a dataset of somebody's own that fails."""
+    """Name the line of a dataset of somebody's own that fails, or that another rank did."""
     try:
         yield
     except (PlayheadError, OSError):
         raise
     except Exception as error:
+        if _is_of_another_rank(error):
+            raise WorkerError(
+                "another rank ended while this one waited for it",
+                fix="Look at what the other ranks say",
+            ) from error
         blamed = blame(error, "the dataset failed to make a batch", fix="Correct it")
         # 2 is kept for what was wrong before anything ran.
         blamed.exit_code = 1
         raise blamed from error
+
+
+def _is_of_another_rank(error: Exception) -> bool:
+    """Whether ranks were talking to each other when it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return "torch/distributed/" in Path(frames[-1].filename).as_posix() if frames else False
