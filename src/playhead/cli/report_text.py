@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead.report.page.numbers import count, hours, number, ratio, share, span
+from playhead.report.page.numbers import counted, hours, number, ratio, share, span
 
 if TYPE_CHECKING:
     from playhead.report.figures import Figures, PartFigures
@@ -26,8 +26,8 @@ def lines_of(figures: Figures) -> list[str]:
     known = [leaf.accepted_hours for leaf in leaves if leaf.accepted_hours is not None]
     audio = f", {hours(sum(known))} of audio" if known else ""
     return [
-        f"{figures.config}{of}: {_counted(len(leaves), 'source')}, {_counted(rows, 'row')}",
-        f"  a pass: {_counted(accepted, 'sample')}{audio}, {_steps(figures)}",
+        f"{figures.config}{of}: {counted(len(leaves), 'source')}, {counted(rows, 'row')}",
+        f"  a pass: {counted(accepted, 'sample')}{audio}, {_steps(figures)}",
         f"  a step: {_step(figures)}",
         *map(_part, figures.parts),
         *_times(figures),
@@ -38,13 +38,13 @@ def lines_of(figures: Figures) -> list[str]:
 def _steps(figures: Figures) -> str:
     if figures.steps_per_pass is None:
         return "then again without end"
-    return _counted(figures.steps_per_pass, "step")
+    return counted(figures.steps_per_pass, "step")
 
 
 def _step(figures: Figures) -> str:
     said = [
-        _counted(figures.micro_batches_per_step, "micro-batch", "micro-batches")
-        + f" on {_counted(figures.world_size, 'rank')}"
+        counted(figures.micro_batches_per_step, "micro-batch", "micro-batches")
+        + f" on {counted(figures.world_size, 'rank')}"
     ]
     if figures.hours_per_step is not None:
         said.append(f"{hours(figures.hours_per_step)} of audio")
@@ -72,7 +72,3 @@ def _times(figures: Figures) -> list[str]:
         " hours of audio an hour"
     )
     return [line]
-
-
-def _counted(many: int, one: str, several: str | None = None) -> str:
-    return f"{count(many)} {one if many == 1 else several or one + 's'}"

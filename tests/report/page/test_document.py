@@ -131,6 +131,8 @@ def test_the_blends_of_a_config_have_their_sections_each():
     assert [head.text for head in root.all("h2")] == [
         *("Summary", "Blend audio", "Blend text", "Steps and times")
     ]
+    # Its steps are its own: no command takes them.
+    assert not root.one("section", id="part-0-memory").all("code")
     names = [section.attributes["id"] for section in root.all("section")]
     assert "part-0-buckets" in names
     assert "part-1-classes" in names

@@ -74,7 +74,7 @@ def shortened(name: str) -> str:
     Examples
     --------
     >>> shortened("/data/" + "very/" * 20 + "far.json")
-    '…ery/very/very/very/very/far.json'
+    '…very/very/very/very/very/far.json'
     """
     line = " ".join(printable(name).split())
     is_wide = any(unicodedata.east_asian_width(character) in "WF" for character in line)

@@ -50,6 +50,7 @@ def page_of(figures: Figures) -> str:
     for part, prefix, sections in middle:
         if several:
             body.append(element("h2", _title(part), attributes={"id": f"{prefix}blends"}))
+            body.append(element("p", "Steps are counted for this blend alone."))
             links.append((f"{prefix}blends", _title(part)))
         else:
             links.extend((section.name, section.title) for section in sections)

@@ -6,6 +6,7 @@ import math
 
 __all__ = [
     "count",
+    "counted",
     "exact",
     "hours",
     "length",
@@ -50,6 +51,17 @@ def count(value: int | None) -> str:
     ('12,345', '-')
     """
     return NOTHING if value is None else f"{value:,}"
+
+
+def counted(many: int, one: str, several: str | None = None) -> str:
+    """Write how many of something there are.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "batch", "batches")
+    ('1 row', '2,000 rows', '2 batches')
+    """
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
 
 
 def share(value: float | None) -> str:

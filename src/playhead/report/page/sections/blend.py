@@ -9,7 +9,7 @@ import numpy as np
 from playhead.report.page.canvas import plotted
 from playhead.report.page.colours import OTHERS, PAPER, SERIES, swatch
 from playhead.report.page.markup import element
-from playhead.report.page.numbers import count, number, share
+from playhead.report.page.numbers import counted, number, share
 from playhead.report.page.section import Section
 from playhead.report.page.tables import Column, table
 
@@ -32,8 +32,8 @@ def blend(part: PartFigures, prefix: str, *, finite: bool) -> Section:
     leaves, points = part.leaves, part.blend
     steps = sum(point.steps for point in points)
     says = (
-        f"Share of the samples from each source in {count(len(points))} stretches of training,"
-        f" {count(steps)} steps. "
+        f"Share of the samples from each source in"
+        f" {counted(len(points), 'stretch', 'stretches')} of training, {counted(steps, 'step')}. "
     )
     says += (
         "A finite pass takes every sample once, whatever the weights are."

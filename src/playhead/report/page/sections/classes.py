@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from playhead.report.page.canvas import plotted
 from playhead.report.page.colours import GRID, SERIES
-from playhead.report.page.numbers import count, length, number, precise, share
+from playhead.report.page.numbers import count, counted, length, number, precise, share
 from playhead.report.page.section import Fact, Section, facts
 from playhead.report.page.tables import Column, folded
 
@@ -27,10 +27,11 @@ _MOST_TICKS: Final = 6
 def classes(part: PartFigures, prefix: str) -> Section:
     """Return the section of a blend's classes or buckets."""
     kind = _kind(part)
+    looks = f"{counted(part.steps, 'step')} and {counted(part.samples, 'sample')}"
     says = (
-        f"What the batches of {part.windows:,} planned windows look like, {count(part.steps)}"
-        f" steps and {count(part.samples)} samples. A batch counts for the"
-        f" {'bucket' if part.fixed_sizes else 'class'} of its longest sample. Limit: {part.limit}."
+        f"What the batches of {counted(part.windows, 'planned window')} look like, {looks}. A batch"
+        f" counts for the {'bucket' if part.fixed_sizes else 'class'} of its longest sample."
+        f" Limit: {part.limit}."
     )
     shown = bool(part.buckets)
     return Section(
@@ -83,6 +84,7 @@ def _table(part: PartFigures) -> Markup:
         Column(
             title=f"Up to, {part.unit}",
             value=lambda bucket: " \N{MULTIPLICATION SIGN} ".join(map(precise, bucket.bound)),
+            kind="term",
         ),
         Column(title="Batches", value=lambda bucket: bucket.batches, shown=count),
         Column(title="Samples", value=lambda bucket: bucket.samples, shown=count),

@@ -24,13 +24,13 @@ __all__ = ["costs"]
 
 def costs(part: PartFigures, prefix: str, *, world_size: int) -> Section:
     """Return the section of what a blend's steps cost."""
-    is_alone = world_size == 1
-    says = (
-        "With one rank nobody waits for another."
-        if is_alone
-        else f"All {world_size:,} ranks wait for the slowest in every step: it has"
-        f" {ratio(part.imbalance)} times the mean to do, on average."
-    )
+    says = "With one rank nobody waits for another."
+    if world_size > 1:
+        everybody = "Both" if world_size == 2 else f"All {world_size:,}"
+        says = (
+            f"{everybody} ranks wait for the slowest in every step: it has"
+            f" {ratio(part.imbalance)} times the mean to do, on average."
+        )
     return Section(
         name=f"{prefix}costs",
         title="Cost of steps",

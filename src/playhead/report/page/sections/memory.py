@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from playhead.report.page.bars import bars_height, draw_bars
 from playhead.report.page.canvas import plotted
 from playhead.report.page.markup import Markup, element, joined
-from playhead.report.page.numbers import count, length, precise, share
+from playhead.report.page.numbers import count, counted, length, precise, share
 from playhead.report.page.section import Section
 from playhead.report.page.tables import Column, table
 
@@ -27,11 +27,11 @@ def memory(part: PartFigures, prefix: str, *, figures: Figures) -> Section:
     worst = part.worst
     says = Markup("There is nothing to see: no batch was planned.")
     if worst:
-        command = _command(figures, worst[0])
-        what = f"The {len(worst)} largest micro-batches of {count(part.steps)} planned steps"
-        says = joined(
-            [f"{what}: what fits these fits all of them. To see one: ", element("code", command)]
-        )
+        many = "largest micro-batch" if len(worst) == 1 else f"{len(worst)} largest micro-batches"
+        what = f"The {many} of {counted(part.steps, 'planned step')}. What fits these fits all."
+        # Steps of one blend of several are not those of training.
+        command = None if part.name else element("code", _command(figures, worst[0]))
+        says = joined([what, None if command is None else " To see one: ", command])
     return Section(
         name=f"{prefix}memory",
         title="Most memory",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from playhead.report.page.bars import bars_height, draw_bars
 from playhead.report.page.canvas import plotted
-from playhead.report.page.numbers import count, hours, number, span
+from playhead.report.page.numbers import count, counted, hours, number, span
 from playhead.report.page.section import Fact, Section, facts
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def passes(figures: Figures) -> Section:
         if leaf.steps_per_pass is not None
     ]
     says = (
-        f"A pass over everything takes {count(figures.steps_per_pass)} steps."
+        f"A pass over everything takes {counted(figures.steps_per_pass, 'step')}."
         if figures.steps_per_pass is not None
         else "Training has no end by itself: each source begins its next pass when it is through."
     )
@@ -49,7 +49,7 @@ def _step_facts(figures: Figures) -> list[Fact]:
             name="Micro-batches of a step",
             shown=count(figures.micro_batches_per_step),
             value=figures.micro_batches_per_step,
-            about=f"on {figures.world_size:,} rank{'' if figures.world_size == 1 else 's'}",
+            about=f"on {counted(figures.world_size, 'rank')}",
         )
     ]
     if figures.steps_per_pass is not None:
@@ -99,7 +99,7 @@ def time_facts(figures: Figures) -> list[Fact]:
                 name="Time of a pass",
                 shown=span(time.pass_seconds),
                 value=time.pass_seconds,
-                about=f"on {figures.world_size:,} GPU{'' if figures.world_size == 1 else 's'}",
+                about=f"on {counted(figures.world_size, 'GPU')}",
             )
         )
     return made

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from playhead.report.page.bars import bars_height, draw_bars
 from playhead.report.page.canvas import plotted
-from playhead.report.page.numbers import count, hours, number, precise, share
+from playhead.report.page.numbers import count, counted, hours, number, precise, share
 from playhead.report.page.section import Fact, Section, facts
 from playhead.report.page.tables import Column, folded, table
 
@@ -85,7 +85,7 @@ def sources(part: PartFigures, prefix: str) -> Section:
     """Return the section of a blend's sources."""
     leaves = part.leaves
     says = (
-        f"{_number(len(leaves), 'source')}. Lengths are in"
+        f"{counted(len(leaves), 'source')}. Lengths are in"
         f" {part.unit}; what filters, windows and limits refuse is left out of a pass."
     )
     return Section(
@@ -162,10 +162,6 @@ def _size(leaf: LeafFigures) -> tuple[float, int]:
 
 def _listed(names: Sequence[str], words: Sequence[str]) -> str:
     return "; ".join(f"{name} {said}" for name, said in zip(names, words, strict=True))
-
-
-def _number(many: int, what: str) -> str:
-    return f"{many:,} {what}" + ("" if many == 1 else "s")
 
 
 def _reasons(refused: dict[str, int]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead.report.page.markup import Markup, element
-from playhead.report.page.numbers import count, hours, number, ratio, share
+from playhead.report.page.numbers import count, counted, hours, number, ratio, share
 from playhead.report.page.section import Fact, Section, facts
 from playhead.report.page.sections.passes import time_facts
 from playhead.report.page.tables import Column, table
@@ -21,9 +21,9 @@ def summary(figures: Figures) -> Section:
     parts = figures.parts
     several = len(parts) > 1
     says = (
-        f"{figures.config}{_section(figures)}, on {figures.world_size:,}"
-        f" rank{'' if figures.world_size == 1 else 's'},"
-        f" {figures.micro_batches_per_step:,} micro-batches a step, seed {figures.seed}."
+        f"{figures.config}{_section(figures)}, on {counted(figures.world_size, 'rank')},"
+        f" {counted(figures.micro_batches_per_step, 'micro-batch', 'micro-batches')} a step,"
+        f" seed {figures.seed}."
     )
     return Section(
         name="summary",
