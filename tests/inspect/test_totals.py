@@ -8,7 +8,7 @@ import pytest
 
 from playhead.index.build import build_packs
 from playhead.inspect.nemo_config import declared_sources
-from playhead.inspect.totals import Roots, Total, total_of
+from playhead.inspect.totals import Roots, Total, totals_of
 from support.corpus import nemo_corpus
 from support.idxpack import Collection, write_idxpack
 from support.nemo_states import nemo_sources, write_records
@@ -32,7 +32,12 @@ def _source(entry: dict[str, Any]) -> DeclaredSource:
 
 
 def _total(entry: dict[str, Any], **roots: str) -> Total:
-    return total_of(_source(entry), Roots(**roots))
+    return _of(_source(entry), Roots(**roots))
+
+
+def _of(source: DeclaredSource, roots: Roots = _NOWHERE) -> Total:
+    (total,) = totals_of([source], roots)
+    return total
 
 
 def _pack(path: Path, counts: dict[str, int], role: str = "manifest", kind: str = "jsonl") -> Path:
@@ -57,6 +62,19 @@ def test_a_total_without_one_of_its_indexes_is_none(tmp_path: Path) -> None:
 
     assert (total.items, total.shard_lengths) == (None, ())
     assert total.missing == (f"{tmp_path}/m1.jsonl.idx",)
+
+
+def test_each_of_many_sources_has_its_own_total(tmp_path: Path) -> None:
+    tarred = {"type": "nemo_tarred", "tarred_audio_filepaths": "none.tar"}
+    config = nemo_sources(tmp_path, [4, 5, 6, 7])
+    config[1] |= tarred
+    config[3] |= tarred
+    (tmp_path / "m2.jsonl.idx").unlink()
+
+    totals = totals_of(declared_sources(config).sources, _NOWHERE)
+
+    assert [total.items for total in totals] == [4, 5, None, 7]
+    assert [total.missing for total in totals] == [(), (), (f"{tmp_path}/m2.jsonl.idx",), ()]
 
 
 def test_only_the_first_missing_indexes_are_kept(tmp_path: Path) -> None:
@@ -170,11 +188,11 @@ def test_an_own_pack_says_items_and_hours_and_none_is_built(tmp_path: Path) -> N
     source = _source({"manifest_filepath": str(manifest)})
     before = sorted(tmp_path.rglob("*"))
 
-    assert total_of(source, _NOWHERE).items is None
+    assert _of(source).items is None
     assert sorted(tmp_path.rglob("*")) == before
     assert source.leaf is not None
     build_packs([source.leaf])
-    total = total_of(source, _NOWHERE)
+    total = _of(source)
 
     assert total.items == 3
     assert total.hours == pytest.approx(3 / 3600)

@@ -69,8 +69,10 @@ class _Around:
     has_ended: bool | None = None
     depth: int = 0
 
-    def inside(self) -> _Around:
-        return replace(self, depth=self.depth + 1)
+    def inside(self, has_ended: bool | None = None) -> _Around:
+        """Around what an iterator holds; `has_ended` where that iterator says it."""
+        ended = self.has_ended if has_ended is None else has_ended
+        return _Around(self.repeats, ended, self.depth + 1)
 
 
 def leaves_of(sampler: SamplerState, *, joined: bool = False) -> list[LeafState]:
@@ -85,20 +87,18 @@ def leaves_of(sampler: SamplerState, *, joined: bool = False) -> list[LeafState]
     joined
         Take files that follow each other for one source, and not for as many.
     """
-    reader = _Reader(joined=joined)
-    leaves = reader.of_sampler(sampler.state, "", 0)
+    leaves = _Reader(joined=joined).of_sampler(sampler.state, "", 0)
     epoch = sampler.state.get("epoch")
-    partition = next((leaf for leaf in leaves if leaf.num_shards is not None), LeafState(path=""))
-    return [
-        replace(
-            leaf,
-            sampler_epoch=epoch if is_whole(epoch) else 0,
-            # All leaves of a process read the same part.
-            shard_id=partition.shard_id if leaf.num_shards is None else leaf.shard_id,
-            num_shards=leaf.num_shards or partition.num_shards,
-        )
-        for leaf in leaves
-    ]
+    sampler_epoch = epoch if is_whole(epoch) else 0
+    partition = next((leaf for leaf in leaves if leaf.num_shards is not None), None)
+    return [_in_process(leaf, partition, sampler_epoch) for leaf in leaves]
+
+
+def _in_process(leaf: LeafState, partition: LeafState | None, sampler_epoch: int) -> LeafState:
+    """A leaf with what holds for all of its process: the part that it reads, and the epoch."""
+    if leaf.num_shards is None and partition is not None:
+        leaf = replace(leaf, shard_id=partition.shard_id, num_shards=partition.num_shards)
+    return replace(leaf, sampler_epoch=sampler_epoch) if sampler_epoch else leaf
 
 
 def buffered_items(sampler: SamplerState) -> int:
@@ -206,7 +206,7 @@ class _Reader:
         leaves: list[LeafState] = []
         for number, (place, one) in enumerate(entries):
             has_ended = ended[number] is True if number < len(ended) else None
-            leaves += self._node(one, place, replace(around.inside(), has_ended=has_ended))
+            leaves += self._node(one, place, around.inside(has_ended))
         return leaves
 
     def _chain(
@@ -225,7 +225,7 @@ class _Reader:
         current = state["current_iter_idx"]
         if not is_whole(current):
             return [LeafState(path=path) for _ in (range(1) if self.joined else entries)]
-        inner = replace(around.inside(), has_ended=False)
+        inner = around.inside(has_ended=False)
         leaves = [self._node(one, place, inner) for place, one in entries]
         place_of = {number: place for place, number in enumerate(order)}
         if self.joined and all(len(child) == 1 for child in leaves):

@@ -12,7 +12,7 @@ from playhead.inspect.nemo_consumed import consumed_items, position_in_pass
 from playhead.inspect.nemo_samplers import find_samplers
 from playhead.inspect.nemo_sources import gather
 from playhead.inspect.summary import LeafProgress, SourceSpec, SourceSummary, Summary
-from playhead.inspect.totals import Roots, Total, total_of
+from playhead.inspect.totals import Roots, Total, totals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,7 +90,7 @@ def summarise_nemo(
     roots = Roots(indexes=indexes_root, pack=index_pack_root, default_pack=default_index_pack_root)
     if say is not None and declared is not None and len(declared) > _MANY:
         say(f"Looking for the indexes of {len(declared):,} sources.")
-    totals = [total_of(source, roots) for source in declared or ()]
+    totals = totals_of(declared or (), roots)
     rows: list[SourceSummary] = []
     leaves: list[LeafProgress] = []
     for index, partitions in enumerate(sources.partitions):

@@ -17,7 +17,7 @@ class SourceSummary:
     dataset: str
     """What people call it."""
     state_type: str
-    """Who keeps its progress, and how: `playhead`, `indexed`, `packed`, `sequential packed`."""
+    """Who keeps its progress, and how: `playhead`, or one of `nemo_state.StateType`."""
     desired_weight: float | None = None
     """Its share of the blend by weight, 0 to 1; None where nothing says it."""
     observed_weight: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from playhead.inspect.nemo_declared import DeclaredSource
 
-__all__ = ["Roots", "Total", "total_of"]
+__all__ = ["Roots", "Total", "totals_of"]
 
 _ENTRY_BYTES: Final = 8
 _MOST_MISSING: Final = 20
@@ -69,27 +70,61 @@ class Total:
     """What is odd about it."""
 
 
-def total_of(source: DeclaredSource, roots: Roots) -> Total:
-    """Look up how many items one pass over a source has.
+def totals_of(sources: Sequence[DeclaredSource], roots: Roots) -> list[Total]:
+    """Look up how many items one pass over each of some sources has.
 
     A pack that the config or the caller names says it, or the `.idx` files of its data. Where one
     of these is missing the whole is not known. A pack that Playhead has built says it too.
 
     Parameters
     ----------
-    source
-        The source.
+    sources
+        The sources.
     roots
         Where to look.
     """
-    total = Total()
+    totals = [_of_named_pack(source, roots) for source in sources]
+    # Very many small files, maybe far away: all are looked at together.
+    with ThreadPoolExecutor(_CHECKERS) as pool:
+        for place in range(max((len(source.groups) for source in sources), default=0)):
+            asked = [
+                number
+                for number, (source, total) in enumerate(zip(sources, totals, strict=True))
+                if total.items is None and place < len(source.groups)
+            ]
+            paths = [_sidecars(sources[number], place, roots) for number in asked]
+            counts = pool.map(_records, (path for group in paths for path in group))
+            for number, group in zip(asked, paths, strict=True):
+                found = list(islice(counts, len(group)))
+                totals[number] = _with_sidecars(totals[number], group, found)
+    return [_with_own_pack(source, total) for source, total in zip(sources, totals, strict=True)]
+
+
+def _of_named_pack(source: DeclaredSource, roots: Roots) -> Total:
     pack = _pack_of(source, roots)
-    if pack is not None:
-        total = _of_pack(source, pack)
-    if total.items is None:
-        by_idx = _of_sidecars(source, roots.indexes or source.indexes_root)
-        notes = (*total.notes, *by_idx.notes)
-        total = replace(by_idx, pack=total.pack, keys=total.keys, notes=notes)
+    return Total() if pack is None else _of_pack(source, pack)
+
+
+def _sidecars(source: DeclaredSource, group: int, roots: Roots) -> list[str]:
+    root = roots.indexes or source.indexes_root
+    return [index_path(path, root) for path in source.groups[group]]
+
+
+def _with_sidecars(total: Total, paths: Sequence[str], counts: Sequence[int | str | None]) -> Total:
+    """What is known once one more list of files was looked at."""
+    lengths = tuple(count for count in counts if isinstance(count, int))
+    if paths and len(lengths) == len(paths):
+        return replace(total, items=sum(lengths), shard_lengths=lengths)
+    missing = [path for path, count in zip(paths, counts, strict=True) if count is None]
+    wrong = dict.fromkeys(count for count in counts if isinstance(count, str))
+    return replace(
+        total,
+        missing=(*total.missing, *missing)[:_MOST_MISSING],
+        notes=(*total.notes, *wrong)[:_MOST_MISSING],
+    )
+
+
+def _with_own_pack(source: DeclaredSource, total: Total) -> Total:
     if total.items is None or total.hours is None:
         own = _of_own_pack(source)
         if own is not None and total.items in (None, own.items):
@@ -120,7 +155,7 @@ def _in_folder(root: str, name: str | None) -> str:
 
 def _of_pack(source: DeclaredSource, pack: str) -> Total:
     if scheme(pack) or not exists(pack):
-        return Total(pack=pack, missing=(pack,), notes=(f"there is no pack {pack}",))
+        return Total(pack=pack, notes=(f"there is no pack {pack}",))
     try:
         kind = kind_of_pack(pack)
         found = _of_nemo_pack(source, pack) if kind == "nemo" else _of_playhead_pack(source, pack)
@@ -192,25 +227,6 @@ def _of_own_pack(source: DeclaredSource) -> Total | None:
     except (PlayheadError, OSError):
         # It is a help where there is one, and nobody asked for it.
         return None
-
-
-def _of_sidecars(source: DeclaredSource, root: str | None) -> Total:
-    missing: list[str] = []
-    notes: list[str] = []
-    for paths in source.groups:
-        places = [index_path(path, root) for path in paths]
-        with ThreadPoolExecutor(_CHECKERS) as pool:
-            counts = list(pool.map(_records, places))
-        lengths = tuple(count for count in counts if isinstance(count, int))
-        if paths and len(lengths) == len(paths):
-            return Total(items=sum(lengths), shard_lengths=lengths, notes=tuple(notes))
-        missing += [place for place, count in zip(places, counts, strict=True) if count is None]
-        notes += dict.fromkeys(count for count in counts if isinstance(count, str))
-    return Total(missing=_first(missing), notes=_first(notes))
-
-
-def _first(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(names[:_MOST_MISSING])
 
 
 def _records(idx: str) -> int | str | None:
