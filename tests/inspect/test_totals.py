@@ -114,6 +114,15 @@ def test_the_callers_root_wins_over_the_configs(tmp_path: Path) -> None:
     assert _total(entry, indexes=str(tmp_path / "of-caller")).items == 5
 
 
+def test_indexes_of_relative_paths_are_below_the_root_as_they_are_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_records(tmp_path / "root" / "data" / "a.jsonl", 4)
+
+    assert _total({"manifest_filepath": "data/a.jsonl"}, indexes=str(tmp_path / "root")).items == 4
+
+
 def test_a_pack_of_nemo_says_it_by_the_key_of_what_is_declared(tmp_path: Path) -> None:
     data = str(write_records(tmp_path / "a.jsonl", 4))
     # The files lie elsewhere: only the key is the same.

@@ -13,7 +13,7 @@ from playhead.cli.progress import say
 from playhead.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from playhead.inspect.summary import Summary
 
@@ -93,6 +93,9 @@ def inspect(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON to stdout.")
     ] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown in place of the table.")
+    ] = False,
     replay_draws: Annotated[
         int,
         typer.Option(
@@ -164,7 +167,7 @@ def inspect(
     if as_json:
         _say_json(shown[0])
     elif print_table or not writes:
-        _say_tables(shown)
+        _say(shown, _page if as_markdown else _table)
 
 
 def _parsed(tokenizer: str | None) -> object:
@@ -188,10 +191,18 @@ def _say_json(summary: Summary) -> None:
     typer.echo(json_text(summary), nl=False)
 
 
-def _say_tables(summaries: list[Summary]) -> None:
+def _say(summaries: Sequence[Summary], text_of: Callable[[Summary], str]) -> None:
+    typer.echo("\n".join(f"{text_of(summary)}\n" for summary in summaries), nl=False)
+
+
+def _table(summary: Summary) -> str:
     from playhead.inspect.table import table  # noqa: PLC0415  (only where asked)
 
-    for number, summary in enumerate(summaries):
-        if number:
-            typer.echo()
-        typer.echo(table(summary))
+    return table(summary)
+
+
+def _page(summary: Summary) -> str:
+    from playhead.inspect.writing import markdown  # noqa: PLC0415  (only where asked)
+
+    notes = ["", "Notes:", "", *(f"- {note}" for note in summary.notes)] if summary.notes else []
+    return "\n".join([markdown(summary).rstrip("\n"), *notes])

@@ -10,7 +10,7 @@ from playhead.blend.read import open_config
 from playhead.blend.several import read_blends
 from playhead.blend.yaml_tree import YamlTree, load_tree
 from playhead.errors import ConfigError, PlayheadError
-from playhead.index.build_target import leaf_sources
+from playhead.formats import format_of
 from playhead.inspect.nemo_declared import PATH_KEYS, DeclaredSource, first_text, number_of
 from playhead.inspect.nemo_entries import lenient_sources
 
@@ -98,7 +98,8 @@ def _declared(leaf: Leaf, share: float, entry: Mapping[str, Any]) -> DeclaredSou
 def _groups(leaf: Leaf) -> tuple[tuple[str, ...], ...]:
     """The files of a leaf whose items are its own: its manifests, or archives of their audio."""
     try:
-        pairs = leaf_sources(leaf).pairs
+        # As they are declared: relative ones have their indexes elsewhere below a root.
+        pairs = format_of(leaf).sources(leaf)
     except (PlayheadError, OSError):
         # Folders that nobody can look into: their files are not known.
         return tuple(leaf.paths.values())

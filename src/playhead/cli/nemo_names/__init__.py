@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from playhead.cli import exit_codes
+from playhead.cli.nemo_names.analyzing import ANALYZE
 from playhead.cli.nemo_names.checking import PRE_VALIDATION
 from playhead.cli.nemo_names.converting import CONVERT
 from playhead.cli.nemo_names.estimating import DURATION_BINS, DURATION_BINS_2D, TOKEN_BINS
@@ -34,6 +35,7 @@ __all__ = ["SCRIPTS", "run_script"]
 SCRIPTS: Final[Mapping[str, Script]] = {
     "dataloading/_validate_dataloader/consolidate.py": CONSOLIDATE,
     "dataloading/_validate_dataloader/pre_validation.py": PRE_VALIDATION,
+    "dataloading/analyze_resumable_checkpoint.py": ANALYZE,
     "dataloading/build_indexes.py": BUILD_INDEXES,
     "dataloading/convert_indexes_to_idxpack.py": CONVERT,
     "dataloading/prefetch_indexes.py": PREFETCH_INDEXES,
