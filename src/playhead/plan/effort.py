@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -125,15 +126,19 @@ class Effort:
 
         It is -1 where not even the shortest is allowed.
         """
-        if self.limit is None:
-            return None
-        if self.one(0) > self.limit:
-            return -1
-        low, high = 0, min(self.limit, _MOST_TOKENS if self.exact else self.limit) + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.one(middle) <= self.limit:
-                low = middle
-            else:
-                high = middle
-        return low
+        return None if self.limit is None else _longest(self, self.limit)
+
+
+@lru_cache(maxsize=64)
+def _longest(effort: Effort, limit: int) -> int:
+    # Asked for every leaf, of which there may be many thousands.
+    if effort.one(0) > limit:
+        return -1
+    low, high = 0, min(limit, _MOST_TOKENS if effort.exact else limit) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if effort.one(middle) <= limit:
+            low = middle
+        else:
+            high = middle
+    return low

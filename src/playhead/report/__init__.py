@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from playhead.report.explaining import explain_step
     from playhead.report.figures import Figures
     from playhead.report.opening import report_figures
     from playhead.report.page.writing import write_report
+    from playhead.report.step import StepContents
 
-__all__ = ["Figures", "report_figures", "write_report"]
+__all__ = ["Figures", "StepContents", "explain_step", "report_figures", "write_report"]
 
 _MODULES = {
     "Figures": "figures",
+    "StepContents": "step",
+    "explain_step": "explaining",
     "report_figures": "opening",
     "write_report": "page.writing",
 }

@@ -117,7 +117,7 @@ class BlendPoint:
     first_step: int
     """Where the stretch begins, steps from the start of training."""
     steps: int
-    """Steps of it."""
+    """Steps of it; of several blends, the steps that this one has."""
     shares: tuple[float, ...]
     """Share of the samples of each leaf, in the order of the leaves, 0 to 1."""
 

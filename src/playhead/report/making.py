@@ -9,6 +9,7 @@ from playhead.loader.ranks import Topology
 from playhead.report.figures import Figures, TimeFigures
 from playhead.report.notes import notes_of
 from playhead.report.parts import PartSource, part_figures
+from playhead.report.turns import positions_of, step_numbers
 from playhead.report.units import US_PER_HOUR
 from playhead.report.windows import Limit, plan_windows
 from playhead.version import own_version
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from playhead.loader.planned import PlannedConfig
-    from playhead.plan import Position
     from playhead.report.windows import PlannedWindows
 
 __all__ = ["make_figures"]
@@ -68,7 +68,8 @@ def make_figures(
     """
     planning: Any = planned.planning
     Topology(rank=0, world_size=world_size).batches_per_step(planning.micro_batches_per_step)
-    positions = _positions(planning, seed)
+    start = planning.start(seed=seed, pass_=0, step=0)
+    positions = positions_of(start)
     found: dict[str, PlannedWindows] = {}
     for name, part in planning.parts.items():
         title = f" of {name}" if name else ""
@@ -79,11 +80,12 @@ def make_figures(
             say(f"planning{title}: {samples:,} samples")
 
         found[name] = plan_windows(part, positions[name], limit, told)
+    numbers = step_numbers(planning, start, {name: one.num_steps for name, one in found.items()})
     parts = []
     for name, part in planned.parts.items():
         say(f"counting{f' {name}' if name else ''}")
         seed_of, share = positions[name].seed, planning.shares[name]
-        source = PartSource(name=name, part=part, seed=seed_of, share=share)
+        source = PartSource(name=name, part=part, seed=seed_of, share=share, steps=numbers[name])
         parts.append(part_figures(source, found[name], world_size))
     per_step = _weights_of_parts(planned)
     steps = _steps_per_pass(planning, found)
@@ -104,11 +106,6 @@ def make_figures(
         time=_time(hours_per_hour, hours, steps, world_size),
         notes=notes_of(planned, parts, found),
     )
-
-
-def _positions(planning: Any, seed: int) -> Mapping[str, Position]:
-    position = planning.start(seed=seed, pass_=0, step=0)
-    return getattr(position, "parts", {"": position})
 
 
 def _weights_of_parts(planned: PlannedConfig) -> dict[str, float]:

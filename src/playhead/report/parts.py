@@ -49,6 +49,8 @@ class PartSource:
     """The seed that it is planned with."""
     share: float
     """Its share of the steps, 0 to 1."""
+    steps: Sequence[int]
+    """The number in training of each of its steps that were planned."""
 
     @property
     def planning(self) -> Planning:
@@ -96,8 +98,8 @@ def part_figures(source: PartSource, windows: PlannedWindows, world_size: int) -
         imbalance_linear=batches.imbalance(batches.linear, world_size),
         imbalance_quadratic=batches.imbalance(batches.quadratic, world_size),
         most_copies=windows.most_copies,
-        step_costs=_step_costs(windows, world_size),
-        blend=tuple(_point(one) for one in windows.stretches),
+        step_costs=_step_costs(windows, source.steps, world_size),
+        blend=tuple(_point(one, source.steps[one.first_step]) for one in windows.stretches),
         localities=localities_of(source.part, source.seed),
         worst=tuple(_worst(one, source, world_size) for one in windows.worst),
     )
@@ -122,23 +124,23 @@ def _distribution(counts: LengthCounts, unit: str, length: int, amount: int) -> 
     )
 
 
-def _step_costs(windows: PlannedWindows, world_size: int) -> StepFigures:
+def _step_costs(windows: PlannedWindows, numbers: Sequence[int], world_size: int) -> StepFigures:
     ranks = windows.batches.by_rank(windows.batches.cost, world_size)[: windows.steps[0]]
     mean = float(ranks.mean()) if ranks.size else 1.0
     chosen = np.unique(np.linspace(0, max(len(ranks) - 1, 0), _MOST_POINTS).astype(np.int64))
     ranks = ranks[chosen] / (mean or 1.0) if ranks.size else ranks
     return StepFigures(
-        number=tuple((windows.first_step + chosen[: len(ranks)]).tolist()),
+        number=tuple(numbers[step] for step in chosen[: len(ranks)].tolist()),
         mean=tuple(ranks.mean(axis=1).tolist()),
         least=tuple(ranks.min(axis=1).tolist()),
         most=tuple(ranks.max(axis=1).tolist()),
     )
 
 
-def _point(stretch: Stretch) -> BlendPoint:
+def _point(stretch: Stretch, first_step: int) -> BlendPoint:
     total = max(float(stretch.samples.sum()), 1.0)
     return BlendPoint(
-        first_step=stretch.first_step,
+        first_step=first_step,
         steps=stretch.steps,
         shares=tuple((stretch.samples / total).tolist()),
     )
@@ -149,7 +151,7 @@ def _worst(one: Worst, source: PartSource, world_size: int) -> WorstBatch:
     limit = Effort.of(batching).limit
     longest = in_unit(one.longest, in_tokens=batching.in_tokens)
     return WorstBatch(
-        step=one.step,
+        step=source.steps[one.step],
         slot=one.slot,
         rank=one.slot % world_size,
         samples=one.costly.samples,

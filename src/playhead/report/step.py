@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from playhead.report.step_text import step_text
+
 __all__ = ["StepBatch", "StepContents", "StepLeaf", "StepSample", "StepWindow"]
 
 
@@ -135,7 +137,7 @@ class StepWindow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepContents:
-    """What one step trains on."""
+    """What one step trains on; `str()` is a table for people."""
 
     step: int
     """The step, counted from the start of training."""
@@ -159,3 +161,6 @@ class StepContents:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON types."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        return step_text(self)

@@ -46,7 +46,7 @@ class Stretch(NamedTuple):
     """What leaves have in some steps that follow each other; arrays have shape (L,)."""
 
     first_step: int
-    """The first of them, counted from the start of training."""
+    """The first of them, counted from the start of the windows."""
     steps: int
     """How many steps."""
     samples: NDArray[np.float64]
@@ -61,7 +61,7 @@ class Worst(NamedTuple):
     """A micro-batch that takes much memory."""
 
     step: int
-    """Its step, counted from the start of training."""
+    """Its step, counted from the start of the windows."""
     slot: int
     """Its slot."""
     costly: Costly
@@ -80,8 +80,6 @@ class PlannedWindows:
 
     batches: BatchColumns
     """All micro-batches, step after step."""
-    first_step: int
-    """Number of the first step."""
     steps: tuple[int, ...]
     """Steps of each window."""
     stretches: tuple[Stretch, ...]
@@ -142,7 +140,6 @@ def plan_windows(
     """
     number = {leaf.key: place for place, leaf in enumerate(planning.leaves)}
     draws = np.zeros(len(number), dtype=np.int64)
-    first_step = position.step
     steps: list[int] = []
     batches: list[BatchColumns] = []
     stretches: list[Stretch] = []
@@ -152,13 +149,14 @@ def plan_windows(
     while True:
         plan = planning.window(position)
         stats = plan.stats
+        first_step = sum(steps)
         steps.append(plan.num_steps - plan.first_step)
         first_batch = plan.first_step * planning.micro_batches_per_step
         batches.append(stats.batches.chosen(slice(first_batch, None)))
         samples += int(batches[-1].size.sum())
         pieces = _pieces(samples, len(steps), limit, len(draws))
-        stretches += _stretches(plan, position.step, pieces, len(draws))
-        worst = sorted([*worst, *_worst_of(plan, position.step)], key=_badness)[:_WORST]
+        stretches += _stretches(plan, first_step, pieces, len(draws))
+        worst = sorted([*worst, *_worst_of(plan, first_step)], key=_badness)[:_WORST]
         dropped.update(stats.dropped)
         copies = max(copies, stats.most_copies)
         for key, drawn in stats.draws.items():
@@ -169,7 +167,6 @@ def plan_windows(
             break
     return PlannedWindows(
         batches=BatchColumns.joined(batches),
-        first_step=first_step,
         steps=tuple(steps),
         stretches=tuple(_merged(stretches, _most_stretches(len(draws)))),
         draws=draws,
@@ -193,7 +190,7 @@ def _pieces(samples: int, windows: int, limit: Limit, num_leaves: int) -> int:
     return max(1, _most_stretches(num_leaves) // expected)
 
 
-def _stretches(plan: WindowPlan, step: int, pieces: int, num_leaves: int) -> list[Stretch]:
+def _stretches(plan: WindowPlan, first_step: int, pieces: int, num_leaves: int) -> list[Stretch]:
     borders = np.unique(np.linspace(plan.first_step, plan.num_steps, pieces + 1).astype(np.int64))
     amounts = plan.stats.amounts(borders.tolist())
     here = np.flatnonzero(plan.given >= 0)
@@ -207,7 +204,7 @@ def _stretches(plan: WindowPlan, step: int, pieces: int, num_leaves: int) -> lis
     tokens = None if amounts.tokens is None else of_leaves(amounts.tokens)
     return [
         Stretch(
-            step + int(begin) - plan.first_step,
+            first_step + int(begin) - plan.first_step,
             int(end - begin),
             samples[row],
             length_us[row],
@@ -236,7 +233,7 @@ def _joined(parts: Sequence[Stretch]) -> Stretch:
     )
 
 
-def _worst_of(plan: WindowPlan, step: int) -> list[Worst]:
+def _worst_of(plan: WindowPlan, first_step: int) -> list[Worst]:
     found = {
         (one.step, one.slot): one
         for kind in plan.stats.costliest(plan.first_step, _WORST)
@@ -251,7 +248,7 @@ def _worst_of(plan: WindowPlan, step: int) -> list[Worst]:
         order = np.argsort(-counts, kind="stable")
         worst.append(
             Worst(
-                step + one.step - plan.first_step,
+                first_step + one.step - plan.first_step,
                 one.slot,
                 one,
                 max(int(items.lengths(in_tokens=in_tokens).max()), 0),
