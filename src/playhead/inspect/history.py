@@ -167,24 +167,34 @@ def _column(progress: Sequence[LeafProgress], name: str) -> NDArray[np.int64]:
 
 def _all_of(position: Position, columns: Mapping[str, LeafColumns]) -> Source:
     """The leaves at the start of the passes that they are in, those without weight too."""
-    begun = {key: replace(one, done=0) for key, one in position.leaves.items()}
-    there = replace(position, leaves=begun, read=None)
+    roster = Roster.of(position)
     return Source(
-        position=there,
-        roster=Roster.of(there),
+        position=position,
+        roster=replace(roster, done=np.zeros_like(roster.done)),
         columns=[columns.get(key) for key in position.leaves],
     )
 
 
 def _declared(source: Source, passes: NDArray[np.int64]) -> Source:
-    """The same leaves in passes of these numbers, in the order that is the quickest to read."""
+    """The same leaves at the start of passes of these numbers, like the ones that they are in.
+
+    Rows come in the order that is the quickest to read: of whole passes it does not matter.
+    """
     position = source.position
-    leaves = {
-        key: replace(one, pass_=int(number), order="declared")
-        for (key, one), number in zip(position.leaves.items(), passes, strict=True)
-    }
-    there = replace(position, leaves=leaves)
-    return Source(position=there, roster=Roster.of(there), columns=source.columns)
+    if source.has_slices:
+        leaves = {
+            key: replace(one, order="declared", next_slice_length=one.slice_length)
+            for key, one in position.leaves.items()
+        }
+    else:
+        # Numbers are those of the roster: of the leaves nothing but the order is looked at.
+        one = next(iter(position.leaves.values()))
+        leaves = dict.fromkeys(position.leaves, replace(one, order="declared"))
+    return Source(
+        position=replace(position, leaves=leaves),
+        roster=replace(source.roster, pass_=passes, next_rows=source.roster.rows),
+        columns=source.columns,
+    )
 
 
 def _past(
@@ -200,18 +210,7 @@ def _past(
         return of_pass.times(passes), True
     if int((passes * rows).sum()) > most_redrawn:
         return of_pass.times(passes), False
-    begun = {
-        key: replace(
-            one,
-            pass_=0,
-            next_rows=one.rows,
-            next_fingerprint=one.fingerprint,
-            next_slice_length=one.slice_length,
-        )
-        for key, one in source.position.leaves.items()
-    }
-    there = replace(source.position, leaves=begun)
-    anew = Source(position=there, roster=Roster.of(there), columns=source.columns)
+    anew = _declared(source, np.zeros_like(passes))
     return _added(anew, passes * rows), True
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from playhead.errors import PositionError
-from playhead.plan.position import Position
+from playhead.plan.position import TOO_LARGE, Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +20,11 @@ MOST_OBJECTS: Final = 20_000_000
 _OF_ONE = {"version", "plan", "seed", "W", "step", "window", "leaves", "chain"}
 _OF_SEVERAL = {"version", "seed", "step", "parts"}
 _LONGEST_TEXT = 1 << 28
+_MOST_DRAWS = 1 << 28
+_MOST_SLOTS = 1 << 20
+
+# The way to a value from the top: that to what holds it, and its key or place there.
+_Way: TypeAlias = "tuple[_Way, Any] | None"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,9 +97,37 @@ def _found(state: Mapping[str, Any], file: str, path: str) -> FoundPosition:
             step = state["step"]
             if type(step) is not int or not all(isinstance(name, str) for name in parts):
                 raise PositionError("this state is a damaged position of Playhead")
-    except (RecursionError, ArithmeticError) as error:
+    except (RecursionError, ArithmeticError, ValueError, TypeError) as error:
+        if isinstance(error, PositionError):
+            raise
         raise PositionError("this state is a damaged position of Playhead") from error
+    if not all(map(_is_sane, parts.values())):
+        raise PositionError(
+            "this state is a damaged position of Playhead: its numbers are absurdly large"
+        )
     return FoundPosition(file=file, path=path, state=state, parts=parts, step=step)
+
+
+def _is_sane(position: Position) -> bool:
+    """Whether planning its window is thinkable: no run comes near to these numbers."""
+    drawn = sum((one.pass_ + 1) * one.rows for one in position.leaves.values())
+    further = sum(link.further for link in position.chain)
+    windows = sum(link.add for link in position.chain)
+    steps = max(link.batching.micro_batches_per_step for link in position.chain)
+    settings = [position.shape, *(link.batching for link in position.chain)]
+    numbers = [
+        value
+        for one in settings
+        for name in one.__dataclass_fields__
+        if type(value := getattr(one, name)) is int
+    ]
+    return (
+        drawn < TOO_LARGE
+        and position.window_draws * windows + further <= _MOST_DRAWS
+        and steps <= _MOST_SLOTS
+        and max(numbers, default=0) < TOO_LARGE
+        and sum(position.weights) < TOO_LARGE
+    )
 
 
 def _states(content: Any) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -102,31 +135,33 @@ def _states(content: Any) -> Iterator[tuple[Mapping[str, Any], str]]:
     seen: set[int] = set()
     # Kept, so that no number of an object is given to another one meanwhile.
     kept: list[Any] = []
-    todo: list[tuple[Any, str]] = [(content, "")]
+    todo: list[tuple[Any, _Way]] = [(content, None)]
     left = MOST_OBJECTS
     while todo and left:
         left -= 1
-        node, path = todo.pop()
+        node, way = todo.pop()
         if isinstance(node, str):
             node = _parsed(node)
             kept.append(node)
         if not isinstance(node, (dict, list, tuple)) or id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, dict):
-            if _is_state(node):
-                yield node, path
-                continue
-            inside = [
-                (value, f"{path}.{key}" if path else str(key))
-                for key, value in node.items()
-                if _may_hold(value)
-            ]
-        else:
-            inside = [
-                (value, f"{path}[{place}]") for place, value in enumerate(node) if _may_hold(value)
-            ]
+        if isinstance(node, dict) and _is_state(node):
+            yield node, _shown(way)
+            continue
+        pairs = node.items() if isinstance(node, dict) else enumerate(node)
+        inside = [(value, (way, key)) for key, value in pairs if _may_hold(value)]
         todo.extend(reversed(inside))
+
+
+def _shown(way: _Way) -> str:
+    """A place as people write it."""
+    keys: list[Any] = []
+    while way is not None:
+        way, key = way
+        keys.append(key)
+    text = "".join(f"[{key}]" if type(key) is int else f".{key}" for key in reversed(keys))
+    return text.removeprefix(".")
 
 
 def _may_hold(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,8 +88,9 @@ def sources_of(
         position=position, opened=opened, history=history, changed=frozenset(changed), part=part
     )
     sources = _in_order(position, opened)
-    rows = [table.row(source, first + number) for number, source in enumerate(sources)]
-    rows = _with_shares(rows, table.weights(sources, rows))
+    values = [table.values(source, first + number) for number, source in enumerate(sources)]
+    table.add_shares(values, sources)
+    rows = [SourceSummary(**one) for one in values]
     progress = [
         table.progress(source, first + number, path) for number, source in enumerate(sources)
     ]
@@ -151,6 +152,12 @@ class _Table:
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", tuple(self.position.leaves))
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether hours and tokens of everything that was read are known."""
+        history = self.history
+        return history is not None and history.inside is not None and bool(history.known.all())
+
     def leaf(self, number: int | None) -> Leaf | None:
         if self.opened is None or number is None:
             return None
@@ -162,25 +169,45 @@ class _Table:
     def columns(self, number: int | None) -> LeafColumns | None:
         return None if self.opened is None or number is None else self.opened.columns[number]
 
-    def row(self, source: _Source, index: int) -> SourceSummary:
+    def values(self, source: _Source, index: int) -> dict[str, Any]:
+        """The fields of the row of a source, without its shares."""
         leaf, place = self.leaf(source.number), source.place
-        key = leaf.key if leaf is not None else self.keys[place or 0]
-        name = leaf.name if leaf is not None else key
-        base = SourceSummary(
-            source_index=index,
-            dataset=f"{self.part}/{name}" if self.part else name,
-            state_type=_STATE,
-        )
+        name = self._name(leaf, place)
         if place is None:
-            return self._new(base, source)
-        history = self.history
-        if history is not None and bool(history.known[place]):
-            filled = self._known(base, place, history, leaf)
+            values = self._new(source)
         else:
-            filled = self._drawn(base, place)
-        return replace(filled, notes=tuple(self._notes(source, place)))
+            history = self.history
+            if history is not None and bool(history.known[place]):
+                values = self._known(place, history, leaf)
+            else:
+                values = self._drawn(place)
+            values["notes"] = tuple(self._notes(source, place))
+        values["source_index"] = index
+        values["dataset"] = name
+        values["state_type"] = _STATE
+        return values
 
-    def _new(self, base: SourceSummary, source: _Source) -> SourceSummary:
+    def _name(self, leaf: Leaf | None, place: int | None) -> str:
+        """What people call a source: its name, which has that of the part, or its key."""
+        if leaf is not None:
+            return leaf.name
+        key = self.keys[place or 0]
+        return f"{self.part}/{key}" if self.part else key
+
+    def add_shares(self, values: Sequence[dict[str, Any]], sources: Sequence[_Source]) -> None:
+        """Add what each source has of all, and is to have; of hours only where all are known."""
+        shares = {
+            "desired_weight": self._weights(sources, values),
+            "observed_weight": _observed(values, "consumed_items"),
+        }
+        if self.is_complete:
+            shares["observed_weight_hours"] = _observed(values, "consumed_hours")
+            shares["observed_weight_tokens"] = _observed(values, "consumed_tokens")
+        for name, column in shares.items():
+            for one, share in zip(values, column, strict=True):
+                one[name] = share
+
+    def _new(self, source: _Source) -> dict[str, Any]:
         columns = self.columns(source.number)
         total = None
         if columns is not None:
@@ -188,60 +215,54 @@ class _Table:
             facts = leaf_facts(columns, shape, batching, in_tokens=batching.in_tokens)
             total = facts.accepted // facts.copies
         note = "new: it joins at the next window"
-        return replace(base, consumed_items=0, total_items=total, partitions_seen=0, notes=(note,))
+        return {
+            "consumed_items": 0,
+            "total_items": total,
+            "partitions_seen": 0,
+            "notes": (note,),
+        }
 
     def _inside(self, place: int) -> int:
         return 0 if self.position.read is None else self.position.read[place]
 
-    def _drawn(self, base: SourceSummary, place: int) -> SourceSummary:
+    def _drawn(self, place: int) -> dict[str, Any]:
         """Of a leaf without columns: rows that were drawn, and samples of the running window."""
         progress = self.position.leaves[self.keys[place]]
         items = progress.pass_ * progress.rows + progress.done + self._inside(place)
-        return self._placed(base, items, progress.rows, progress.done + self._inside(place), place)
+        return self._placed(items, progress.rows, progress.done + self._inside(place), place)
 
-    def _known(
-        self, base: SourceSummary, place: int, history: History, leaf: Leaf | None
-    ) -> SourceSummary:
+    def _known(self, place: int, history: History, leaf: Leaf | None) -> dict[str, Any]:
+        """Of a leaf with columns: samples, hours and tokens."""
         items = int(history.before.items[place]) + self._inside(place)
-        total = int(history.of_pass.items[place])
         in_pass = int(history.in_pass.items[place]) + self._inside(place)
-        row = self._placed(base, items, total, in_pass, place)
-        inside = history.inside
-        if inside is None:
-            return row
-        pass_us, us = int(history.of_pass.us[place]), int(inside.us[place])
-        in_pass_us = int(history.in_pass.us[place]) + us
-        is_heard = pass_us > 0 or leaf is None or leaf.kind == "cut"
-        if is_heard:
-            left = in_pass_us if self.position.shape.finite else in_pass_us % max(pass_us, 1)
-            row = replace(
-                row,
-                consumed_hours=(int(history.before.us[place]) + us) / _US_PER_HOUR,
-                hours_left=max(pass_us - left, 0) / _US_PER_HOUR,
-            )
-        read = history.read
-        if read is not None and read.tokens is not None:
-            row = replace(row, consumed_tokens=int(read.tokens[place]))
-        return row
+        values = self._placed(items, int(history.of_pass.items[place]), in_pass, place)
+        inside, read = history.inside, history.read
+        if inside is None or read is None:
+            return values
+        pass_us = int(history.of_pass.us[place])
+        if pass_us > 0 or leaf is None or leaf.kind == "cut":
+            here = int(history.in_pass.us[place]) + int(inside.us[place])
+            here = here if self.position.shape.finite else here % max(pass_us, 1)
+            values["consumed_hours"] = int(read.us[place]) / _US_PER_HOUR
+            values["hours_left"] = max(pass_us - here, 0) / _US_PER_HOUR
+        if read.tokens is not None:
+            values["consumed_tokens"] = int(read.tokens[place])
+        return values
 
-    def _placed(
-        self, base: SourceSummary, items: int, total: int, in_pass: int, place: int
-    ) -> SourceSummary:
-        """With items and the place in a pass that they come to."""
-        progress = self.position.leaves[self.keys[place]]
+    def _placed(self, items: int, total: int, in_pass: int, place: int) -> dict[str, Any]:
+        """Items, and the place in a pass that they come to."""
         if self.position.shape.finite or not total:
-            epoch, at = progress.pass_, in_pass
+            epoch, at = self.position.leaves[self.keys[place]].pass_, in_pass
         else:
             epoch, at = divmod(items, total)
-        return replace(
-            base,
-            consumed_items=items,
-            total_items=total,
-            min_epoch=epoch,
-            max_epoch=epoch,
-            min_position=at,
-            max_position=at,
-        )
+        return {
+            "consumed_items": items,
+            "total_items": total,
+            "min_epoch": epoch,
+            "max_epoch": epoch,
+            "min_position": at,
+            "max_position": at,
+        }
 
     def _notes(self, source: _Source, place: int) -> list[str]:
         key = self.keys[place]
@@ -266,15 +287,15 @@ class _Table:
                 notes.append(f"{more:,} rows were appended: they join at the next pass")
         return notes
 
-    def weights(
-        self, sources: Sequence[_Source], rows: Sequence[SourceSummary]
+    def _weights(
+        self, sources: Sequence[_Source], values: Sequence[dict[str, Any]]
     ) -> list[float | None]:
         """The share of each source that is aimed at."""
         if self.position.shape.finite:
             # A pass that ends takes every item once.
-            totals = [row.total_items for row in rows]
+            totals = [one["total_items"] for one in values]
             if any(total is None for total in totals):
-                return [None] * len(rows)
+                return [None] * len(totals)
             return _shares([float(total or 0) for total in totals])
         if self.opened is None:
             return _shares([float(self.position.weights[one.place or 0]) for one in sources])
@@ -323,29 +344,8 @@ def _shares(values: Sequence[float]) -> list[float | None]:
     return [value / total if total else None for value in values]
 
 
-def _with_shares(
-    rows: Sequence[SourceSummary], weights: Sequence[float | None]
-) -> list[SourceSummary]:
-    """With what each source has of all that was read."""
-    observed: dict[str, list[float | None]] = {
-        column: _observed([getattr(row, source) for row in rows])
-        for column, source in (
-            ("observed_weight", "consumed_items"),
-            ("observed_weight_hours", "consumed_hours"),
-            ("observed_weight_tokens", "consumed_tokens"),
-        )
-    }
-    return [
-        replace(
-            row,
-            desired_weight=weights[number],
-            **{column: shares[number] for column, shares in observed.items()},
-        )
-        for number, row in enumerate(rows)
-    ]
-
-
-def _observed(values: Sequence[Any]) -> list[float | None]:
-    """Share of each; none where one is not known, but for sources of which there is nothing."""
-    total = sum(value for value in values if value is not None)
-    return [None if value is None or not total else value / total for value in values]
+def _observed(values: Sequence[dict[str, Any]], name: str) -> list[float | None]:
+    """Share of each in what all have together; none where its own is not known."""
+    column = [one.get(name) for one in values]
+    total = sum(value for value in column if value is not None)
+    return [None if value is None or not total else value / total for value in column]
