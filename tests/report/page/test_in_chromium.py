@@ -160,3 +160,4 @@ def test_a_page_can_be_printed(chromium, pages, tmp_path):
     chromium.open(pages["small"], width=800, scheme="dark", media="print")
     background = chromium.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == "rgb(255, 255, 255)"
+    assert chromium.evaluate("document.documentElement.scrollWidth") == 800
