@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,31 @@ def test_a_full_run_says_what_its_batches_held(config: Path) -> None:
     assert summary["bytes"] > 20_000
     assert summary["fields"]['batch["audio"]'].startswith("float32 tensor")
     assert summary["not_compared"] == {}
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_samples_that_cannot_be_read_are_left_out_by_name(
+    corpus: Corpus, config: Path, batch_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = config.parent / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    folder = config.parent / "broken"
+    shutil.copytree(corpus.folder, folder)
+    (folder / "cut-0004.wav").write_bytes(b"no sound")
+    entry = {"type": "nemo", "manifest_filepath": str(folder / corpus.manifest.name)}
+    section = {"input_cfg": [entry], "batch_size": batch_size, "shuffle": True, "seed": 5}
+    config.write_text(yaml.safe_dump({**section, "fault_tolerant_audio_loading": True}))
+    _, rows = run(config, 2, phase="baseline", mode="full")
+    _, truth = run(config, phase="groundtruth")
+    (lost,) = (place for row in rows for place in row["left_out"])
+    # Of an empty batch another takes the place, and none of its samples counts twice.
+    assert lost.endswith(":4:0")
+    assert sorted([lost, *places(rows)]) == sorted(places(truth))
+    # Nothing is added to the list of whoever trains in this folder.
+    assert not list(here.iterdir())
+    (listed,) = (config.parent / "out").glob("bad_samples*.jsonl")
+    assert "cut-0004" in listed.read_text()
 
 
 def test_a_seed_that_is_drawn_is_another_one_here(config: Path) -> None:

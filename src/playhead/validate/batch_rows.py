@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from playhead.loader.run import Planning
     from playhead.plan import LeafColumns, MicroBatch
     from playhead.plan.settings import Shape
-    from playhead.validate.watched import Origin
 
 __all__ = ["BatchRows"]
 
@@ -44,7 +43,9 @@ class BatchRows:
             (leaf, part.shape) for part in planning.parts.values() for leaf in part.leaves
         ]
 
-    def of(self, batch: Any, *, step: int, wait_ms: float) -> BatchRow:
+    def of(
+        self, batch: Any, *, step: int, wait_ms: float, stood_for: MicroBatch | None = None
+    ) -> BatchRow:
         """Return the line of a batch.
 
         Parameters
@@ -55,6 +56,8 @@ class BatchRows:
             Batches that this rank was given before.
         wait_ms
             How long it was waited for (ms).
+        stood_for
+            The samples whose place it takes, as none of them can be read; None where it is itself.
         """
         info, origin = batch["playhead"], batch["origin"]
         once = ~np.array(info.repeated, dtype=np.bool_)
@@ -77,14 +80,13 @@ class BatchRows:
             of_step=info.step,
             slot=info.slot,
             repeated=int(np.count_nonzero(~once)),
-            left_out=self._left_out(origin),
+            left_out=self._left_out(origin.left_out if stood_for is None else stood_for),
         )
 
     def _places(self, samples: MicroBatch) -> tuple[str, ...]:
         return places_of(self._words, samples.leaf, samples.pass_, samples.row, samples.part)
 
-    def _left_out(self, origin: Origin) -> tuple[str, ...]:
-        lost = origin.left_out
+    def _left_out(self, lost: MicroBatch | None) -> tuple[str, ...]:
         # Of a sample that a pass repeats it is no matter whether it can be read again.
         return () if lost is None else _kept(self._places(lost), ~lost.repeated)
 

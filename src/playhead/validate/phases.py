@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playhead.loader import Loader
+    from playhead.plan import MicroBatch
     from playhead.validate.options import PhaseOptions
 
 __all__ = ["run_phase"]
@@ -151,13 +152,15 @@ class _Phase:
     ) -> int:
         """Hand out batches and write each down; return the optimizer step of the first."""
         rows = BatchRows(loader.planning, self._topology)
+        start = loader.next_position()
         first_step = 0
         with RowLog(self._log) as log:
             begin = time.perf_counter()
             for step, batch in enumerate(islice(loader, steps)):
                 wait_ms = 1000 * (time.perf_counter() - begin)
                 self._waits_ms.append(wait_ms)
-                row = rows.of(batch, step=step, wait_ms=wait_ms)
+                stood_for = _stood_for(loader, start, step, batch)
+                row = rows.of(batch, step=step, wait_ms=wait_ms, stood_for=stood_for)
                 if self._full is not None:
                     row = replace(row, digest=self._full.add(batch["batch"], row.batch_size))
                 log.write(row)
@@ -227,6 +230,29 @@ def _has_batch(loader: Loader, batch: int) -> bool:
     run = loader.planning.run(loader.next_position(), _topology_of(loader))
     try:
         return next(run.batches(batch), None) is not None
+    finally:
+        run.close()
+
+
+def _stood_for(loader: Loader, start: Any, step: int, batch: Any) -> MicroBatch | None:
+    """The samples of a batch that another stands in for; None where it is itself.
+
+    Parameters
+    ----------
+    loader
+        The loader.
+    start
+        Where it began.
+    step
+        Batches that it handed out before.
+    batch
+        The batch.
+    """
+    if batch["origin"].samples.slot == batch["playhead"].slot:
+        return None
+    run = loader.planning.run(start, _topology_of(loader))
+    try:
+        return next(run.batches(step))
     finally:
         run.close()
 
