@@ -2,6 +2,10 @@
 
 A pickle is a program for a small stack machine. This one has the same operations; where the real
 one imports a class, calls it or sets its state, this one keeps a dict that says so.
+
+It is not `pickle.Unpickler` with a `find_class` of its own: one flipped byte in the number of a
+memo makes that ask for gigabytes, and a deep tuple as a key ends the process. It takes six times
+as long, which is a second for the states of 64 ranks with 8 workers and 200 sources each.
 """
 
 from __future__ import annotations
