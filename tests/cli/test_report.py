@@ -110,6 +110,8 @@ def test_a_step_is_printed_sample_by_sample_as_text_and_as_json(corpus, playhead
     [
         (("--rank", 0), "only steps have --rank"),
         (("--ids",), "only steps have --ids"),
+        (("--from", "last.ckpt"), "only steps have --from"),
+        (("--step", 0, "--from", "last.ckpt"), "last.ckpt"),
         (("--step", 0, "-o", "report.html"), "only pages have --output"),
         (("--step", 0, "--windows", 3), "only pages have --windows"),
         (("--step", 0, "--rank", 1), "rank 1 does not exist"),

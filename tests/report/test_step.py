@@ -170,7 +170,7 @@ def test_what_a_step_is_made_of_is_said_for_people(corpus):
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 4])
-def test_from_a_state_the_same_step_is_found_at_once(corpus, world_size):
+def test_from_a_state_the_same_step_is_found_at_once(corpus, tmp_path, world_size):
     options = {"batch_duration": 40, "shuffle": True, "window_draws": 40}
     config = corpus.blend(["plain", "other"], [1.0, 1.0], options)
     loader = loader_of(config, world_size=world_size)
@@ -183,6 +183,12 @@ def test_from_a_state_the_same_step_is_found_at_once(corpus, world_size):
     far = step_of(config, 23, world_size=world_size)
     assert [batch.samples for batch in near.batches] == [batch.samples for batch in far.batches]
     assert len(windows) <= 2
+    saved = tmp_path / "state.json"
+    saved.write_text(json.dumps({"loader": state}))
+    assert step_of(config, 23, world_size=world_size, checkpoint=saved) == near
+    saved.write_text("{}")
+    with pytest.raises(ConfigError, match="no position of Playhead"):
+        step_of(config, 23, checkpoint=saved)
     with pytest.raises(ConfigError, match="lies before the position"):
         step_of(config, 19, state=state)
 

@@ -87,6 +87,15 @@ def report(
     rank: Annotated[
         int | None, typer.Option(min=0, help="With --step: only what this rank trains on.")
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="With --step: a checkpoint of that step or an earlier one to begin with; windows"
+            " are planned from the start of training otherwise.",
+            metavar="CHECKPOINT",
+        ),
+    ] = None,
     ids: Annotated[
         bool, typer.Option("--ids", help="With --step: read what rows call their samples.")
     ] = False,
@@ -125,10 +134,12 @@ def report(
         )
         import_all(imports or ())
         seeded = {} if seed is None else {"seed": seed}
-        contents = _step(config, step=step, rank=rank, read_ids=ids, **given, **seeded)
+        given |= {"rank": rank, "read_ids": ids, "checkpoint": checkpoint, **seeded}
+        contents = _step(config, step=step, **given)
         typer.echo(json.dumps(contents.to_json(), indent=2) if as_json else step_text(contents))
         return
-    refuse_idle("steps", "Give --step too, or leave it out", rank=rank, ids=ids or None)
+    idle = {"rank": rank, "ids": ids or None, "from": checkpoint}
+    refuse_idle("steps", "Give --step too, or leave it out", **idle)
     path = output if output is not None or as_json else "report.html"
     if path is not None:
         _check_page(path)

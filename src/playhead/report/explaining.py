@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
+from playhead.inspect.loading import chosen, load_checkpoint
 from playhead.loader.loader import Loader
 from playhead.loader.planned import open_planned
 from playhead.loader.ranks import Topology
@@ -34,6 +35,7 @@ def explain_step(
     section: str | None = None,
     tokenizer: Any = None,
     state: Mapping[str, Any] | None = None,
+    checkpoint: str | Path | None = None,
     read_ids: bool = False,
     most_windows: int = _MOST_WINDOWS,
     strict: bool = False,
@@ -60,6 +62,8 @@ def explain_step(
         As `playhead.dataloader` takes them.
     state
         What `Loader.state_dict` gave at or before the step; the start of training if None.
+    checkpoint
+        In its place a file or folder that holds such a state, as `playhead inspect` reads them.
     read_ids
         Read what rows call their samples.
     most_windows
@@ -72,12 +76,14 @@ def explain_step(
     Raises
     ------
     ConfigError
-        When the step lies before the state, or too far behind it.
+        When the step lies before the state, or too far behind it, or a checkpoint holds no state.
     TopologyError
         When the world size does not divide the step of the config; it names those that do.
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
+    if checkpoint is not None:
+        state = _state_in(checkpoint)
     planned = open_planned(
         config,
         world_size=world_size,
@@ -152,6 +158,17 @@ def step_of(
         leaves=tuple(sorted(leaves, key=lambda leaf: -leaf.samples)),
         batches=tuple(sorted(batches, key=lambda batch: batch.slot)),
     )
+
+
+def _state_in(checkpoint: str | Path) -> Mapping[str, Any]:
+    found = chosen(load_checkpoint(checkpoint), None)
+    if found is None:
+        raise ConfigError(
+            "there is no position of Playhead in this checkpoint",
+            where=str(checkpoint),
+            fix="Name one that was saved with Playhead's loader",
+        )
+    return found.state
 
 
 def _loader(planned: PlannedConfig, world_size: int) -> Loader:

@@ -154,7 +154,7 @@ class Search:
                 raise ConfigError(
                     f"step {wanted:,} lies behind step {position.step:,}, which {self._most:,}"
                     " windows lead to: they are planned one after another",
-                    fix="Begin with a checkpoint near it, or allow more windows",
+                    fix="Begin with a checkpoint near it (--from), or let more windows be planned",
                 )
             self._windows += 1
             self._told(position.step)

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from playhead.loader.planned import PlannedConfig
+    from playhead.loader.run import Planning
     from playhead.report.windows import PlannedWindows
 
 __all__ = ["make_figures"]
 
 # A second or two of planning; a finite pass is worth more, as it is then known exactly.
-_ENDLESS = Limit(2_000_000, 24)
-_FINITE = Limit(10_000_000, 1_000)
+_SAMPLES, _SAMPLES_OF_A_PASS = 2_000_000, 10_000_000
+_WINDOWS, _WINDOWS_OF_A_PASS = 24, 1_000
+# Of many leaves a window costs more to begin than to plan.
+_LEAVES = 160_000
 _SECONDS_PER_HOUR = 3600
 
 
@@ -52,8 +55,9 @@ def make_figures(
     world_size
         How many ranks share a step.
     windows
-        How many windows are planned of each blend; None plans 24 of an endless one, or two million
-        samples where these are fewer, and a whole pass of a finite one, or ten million samples.
+        How many windows are planned of each blend; None plans 24 of an endless one, or fewer where
+        they have two million samples or there are more than 6,000 leaves, and of a finite one a
+        whole pass, or its first 1,000 windows or ten million samples.
     hours_per_hour
         Hours of audio that one GPU trains on in an hour; None estimates no times.
     say
@@ -73,8 +77,7 @@ def make_figures(
     found: dict[str, PlannedWindows] = {}
     for name, part in planning.parts.items():
         title = f" of {name}" if name else ""
-        limit = _FINITE if part.finite else _ENDLESS
-        limit = limit if windows is None else Limit(None, windows)
+        limit = _limit(part) if windows is None else Limit(None, windows)
 
         def told(samples: int, title: str = title) -> None:
             say(f"planning{title}: {samples:,} samples")
@@ -106,6 +109,14 @@ def make_figures(
         time=_time(hours_per_hour, hours, steps, world_size),
         notes=notes_of(planned, parts, found),
     )
+
+
+def _limit(planning: Planning) -> Limit:
+    """How much of a blend is planned where nobody says it."""
+    if planning.finite:
+        return Limit(_SAMPLES_OF_A_PASS, _WINDOWS_OF_A_PASS)
+    most = max(_LEAVES // max(len(planning.leaves), 1), 1)
+    return Limit(_SAMPLES, min(_WINDOWS, most))
 
 
 def _weights_of_parts(planned: PlannedConfig) -> dict[str, float]:

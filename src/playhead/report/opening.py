@@ -50,8 +50,9 @@ def report_figures(
     seed
         The seed to plan with; that of the config by default.
     windows
-        How many windows are planned of each blend; None plans 24 of an endless one, or two million
-        samples where these are fewer, and a whole pass of a finite one, or ten million samples.
+        How many windows are planned of each blend; None plans 24 of an endless one, or fewer where
+        they have two million samples or there are more than 6,000 leaves, and of a finite one a
+        whole pass, or its first 1,000 windows or ten million samples.
     hours_per_hour
         Hours of audio that one GPU trains on in an hour; None estimates no times.
     strict

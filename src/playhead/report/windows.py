@@ -162,8 +162,11 @@ def plan_windows(
         for key, drawn in stats.draws.items():
             draws[number[key]] += drawn
         told(samples)
+        enough = plan.is_end or limit.is_reached(samples, len(steps))
+        if enough and not planning.finite:
+            break
         position = plan.position_at(plan.num_steps)
-        if plan.is_end or limit.is_reached(samples, len(steps)):
+        if enough:
             break
     return PlannedWindows(
         batches=BatchColumns.joined(batches),
@@ -174,7 +177,9 @@ def plan_windows(
         most_copies=copies,
         worst=tuple(worst),
         is_whole=planning.finite and plan.is_end,
-        rows_left=sum(leaf.remaining for leaf in position.leaves.values()),
+        rows_left=(
+            sum(leaf.remaining for leaf in position.leaves.values()) if planning.finite else 0
+        ),
     )
 
 
