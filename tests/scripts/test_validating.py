@@ -168,6 +168,7 @@ def test_a_folder_without_a_validation_ends_the_verdict_with_2(folder, fault):
 
 
 @pytest.mark.e2e
+@pytest.mark.slow
 def test_ranks_that_torchrun_starts_write_a_log_each(folder):
     done = subprocess.run(
         [
