@@ -13,7 +13,7 @@ __all__ = ["consumed_items", "position_in_pass", "shard_length"]
 
 
 def shard_length(total: int, shard_id: int, num_shards: int) -> int:
-    """Return how many of `total` items one of several processes reads: every so-manieth.
+    """Return how many of `total` items one of several processes reads, who take turns.
 
     Examples
     --------
