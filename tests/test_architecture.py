@@ -21,7 +21,7 @@ MODULES = sorted(
     if module.name != "playhead.__main__"
 )
 # Nothing of this may be imported before somebody asks for what needs it.
-HEAVY = ("torch", "lhotse", "pyarrow", "omegaconf", "soundfile")
+HEAVY = ("torch", "lhotse", "pyarrow", "omegaconf", "soundfile", "numpy", "matplotlib")
 
 
 def run(*arguments, timeout=120):

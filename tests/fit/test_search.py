@@ -81,6 +81,40 @@ def test_without_mixes_sizes_fit_alone_and_are_near_the_largest(seed):
     assert all(far <= max(0.05, 1 / max(1, top)) for far, top in zip(short, best, strict=True))
 
 
+@pytest.mark.parametrize("constant", [0.1, 0.15, 0.3])
+def test_what_is_held_whatever_the_size_is_found_out_of_failures(constant):
+    model = _with(simulated_model(12), predictions="exact")
+    device = _Holding(model, constant)
+    answer, records = search(model, device=device, verify_steps=0)
+    for bucket, size in enumerate(answer.sizes):
+        assert not size or device.fits(bucket, size)
+        assert not device.fits(bucket, int(1.1 * size) + 1)
+    assert len(records) <= 4 * len(model.buckets)
+
+
+class _Holding(SimulatedDevice):
+    """A device of which a share is taken by what no prediction knows, the same at any size."""
+
+    def __init__(self, model, share):
+        super().__init__(model)
+        self._held = share * model.budget
+
+    def fits(self, bucket, size):
+        return self.model.tensors(bucket, [size])[0] + self._held <= self.model.budget
+
+    def probe(self, bucket, batch_size):
+        tensors = float(self.model.tensors(bucket, [batch_size])[0])
+        fits = self.fits(bucket, batch_size)
+        return ProbeRecord(
+            bucket=bucket,
+            batch_size=batch_size,
+            budget=self.model.budget,
+            status="ok" if fits else "oom",
+            allocated=int(tensors) if fits else None,
+            reserved=int(tensors + self._held) if fits else None,
+        )
+
+
 def _searched(path, model, *, stop_after=None, resume=False):
     """Search with a journal; what happens depends on how many tries it holds already."""
     with Journal(path, {"model": model.seed}, resume=resume) as journal:
@@ -157,7 +191,8 @@ def test_a_size_that_always_crashes_is_avoided_and_said_so(verify_steps):
     model = _with(simulated_model(12))
     assert model.largest_alone(7) > 20
     answer, records = search(model, device=Crashing(model), verify_steps=verify_steps)
-    assert answer.sizes[7] == 19
+    # Without mixes a search that has tried much leaves the last sample out.
+    assert 19 - (not verify_steps) <= answer.sizes[7] <= 19
     assert any("no answer" in note and str(model.buckets[7].bound) in note for note in answer.notes)
     lost = [record for record in records if record.status == "lost"]
     tried = Counter(r.batch_size if isinstance(r, ProbeRecord) else r.sizes[7] for r in lost)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from playhead.cli.progress import say
-from playhead.storage.compression import is_archive, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,6 +114,8 @@ def _kind(type_name: str, path: str) -> str:
     >>> _kind("nemo_tarred", "a.tar"), _kind("lhotse_shar", "a.tar"), _kind("nemo", "a.json.gz")
     ('nemo_tar', 'wds_tar', 'jsonl')
     """
+    from playhead.storage.compression import is_archive, plain_name  # noqa: PLC0415  (NumPy)
+
     if is_archive(path):
         return "wds_tar" if type_name in _PAIRED else "nemo_tar"
     name = plain_name(path)

@@ -30,6 +30,8 @@ _FEWER, _LOWER = 0.25, 0.97
 _FIRST_BUCKETS = 3
 # What it needs is known where its bounds are so near, and between two buckets to so much.
 _CLOSE, _DOUBT = 0.015, 0.002
+# Where more room is needed than was thought, so much more is left than failed, as a share of it.
+_MORE = 0.25
 
 
 def explore(state: State) -> Probe | None:
@@ -198,17 +200,23 @@ def _trial(state: State, bucket: int, channel: Channel, expected: tuple[float, f
     least, most = expected
     fails = state.fails(channel)
     below = state.down(fails - 1)
+    failed = state.room(bucket, fails) if fails <= state.problem.largest else 0.0
     if not channel.fits:
         # Where it failed nothing was measured: its peak may be larger than was thought.
         lower = below if channel.fails is None else state.down(_LOWER * channel.fails)
-        return min(below, lower, state.with_room(bucket, most + EXACT))
+        return min(below, lower, state.with_room(bucket, _enough(most, failed) + EXACT))
     elsewhere = state.elsewhere[bucket]
     if state.is_settled(bucket, channel, max(0.0, least + EXACT)):
         return channel.fits
-    if fails <= state.problem.largest:
-        least = max(least, state.room(bucket, fails))
-    # Halfway, or what is known to be enough.
-    room = min((state.room(bucket, channel.fits) + least) / 2, max(most, least) + EXACT)
+    least = max(least, failed)
+    # Halfway, or what is thought to be enough.
+    half = (state.room(bucket, channel.fits) + least) / 2
+    room = min(half, _enough(most, least) + EXACT)
     if elsewhere is not None:
         room = min(elsewhere + EXACT, room)
     return min(below, max(state.next_size(channel.fits), state.with_room(bucket, room)))
+
+
+def _enough(most: float, least: float) -> float:
+    """Room that is thought to be enough; a good deal more than `least`, where `most` is not."""
+    return most if most >= least else least * (1 + _MORE)

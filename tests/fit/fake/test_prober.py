@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from playhead.errors import FitError
+from playhead.errors import ConfigError, FitError
 from playhead.fit.bucket import Bucket
 from playhead.fit.fake.prober import FakeProber
 
@@ -35,9 +35,14 @@ def prober(memory=100 * GIB, fraction=0.5, **options):
 
 
 def test_it_is_a_prober_with_a_share_of_the_memory():
-    made = prober(1000, 0.9)
-    assert made.budget == 900
+    made = prober(100 * GIB, 0.75, reserve=5 * GIB)
+    assert made.budget == 70 * GIB
     assert made.predict(1, 4) == 9 * GIB
+
+
+def test_a_memory_that_the_reserve_takes_whole_is_refused():
+    with pytest.raises(ConfigError, match=r"0\.9 of 1 GiB is no more than .* 1 GiB.*--memory"):
+        prober(GIB, 0.9)
 
 
 def test_a_prediction_with_room_for_the_rest_is_within_the_budget_or_not():
@@ -47,11 +52,11 @@ def test_a_prediction_with_room_for_the_rest_is_within_the_budget_or_not():
     with_gaps = prober(reserve=2 * GIB, fragmentation=0.2)
     record = with_gaps.probe(0, 39)
     assert (record.status, record.allocated, record.predicted) == ("ok", 40 * GIB, 40 * GIB)
-    assert record.reserved == 50 * GIB == record.budget
+    assert record.reserved == 48 * GIB == record.budget
     record = with_gaps.probe(0, 40)
     assert (record.status, record.allocated, record.reserved) == ("oom", None, None)
     assert record.predicted == 41 * GIB
-    assert record.reason == "it would hold 51.20 GiB"
+    assert record.reason == "it would hold 49.20 GiB"
 
 
 def test_a_mix_holds_what_the_largest_of_its_batches_holds():
@@ -68,12 +73,13 @@ def test_what_is_assumed_is_said():
     *others, last = prober(reserve=GIB // 2, fragmentation=0.1).notes
     assert others == ["an estimate"]
     assert last == (
-        "what is not tensors is assumed: 0.5 GiB, and 10% of the tensors for gaps between them"
+        "what is not tensors is assumed: 0.5 GiB, which is no part of the budget, and 10% of the"
+        " tensors for gaps between them"
     )
 
 
 def test_a_model_that_cannot_run_fake_cannot_be_probed_so():
-    blocked = FakeProber(Blocked(), BUCKETS, GIB, 0.9)
+    blocked = FakeProber(Blocked(), BUCKETS, 2 * GIB, 0.9)
     assert blocked.predict(0, 1) is None
     with pytest.raises(FitError, match="cannot run on fake tensors: aten::nonzero in encoder"):
         blocked.probe(0, 1)

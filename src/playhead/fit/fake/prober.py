@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from playhead.errors import FitError
+from playhead.errors import ConfigError, FitError
 from playhead.fit.record import MixRecord, ProbeRecord
 
 if TYPE_CHECKING:
@@ -54,7 +54,12 @@ class FakeProber:
     Attributes
     ----------
     budget
-        Most that the allocator may hold (bytes).
+        Most that the allocator may hold (bytes): the share of the memory, less the reserve.
+
+    Raises
+    ------
+    ConfigError
+        If the reserve leaves nothing.
     """
 
     def __init__(
@@ -67,7 +72,13 @@ class FakeProber:
         reserve: int = RESERVE,
         fragmentation: float = FRAGMENTATION,
     ) -> None:
-        self.budget = int(memory * fraction)
+        self.budget = int(memory * fraction) - reserve
+        if self.budget <= 0:
+            raise ConfigError(
+                f"{fraction:g} of {memory / 2**30:.3g} GiB is no more than what is taken for all"
+                f" that is not tensors, {reserve / 2**30:.3g} GiB",
+                fix="Give more --memory",
+            )
         self._predictor = predictor
         self._buckets = tuple(buckets)
         self._reserve = reserve
@@ -78,8 +89,8 @@ class FakeProber:
     def notes(self) -> tuple[str, ...]:
         """What people should know of the answers, a line each."""
         rest = (
-            f"what is not tensors is assumed: {self._reserve / 2**30:.3g} GiB, and "
-            f"{self._fragmentation:.0%} of the tensors for gaps between them"
+            f"what is not tensors is assumed: {self._reserve / 2**30:.3g} GiB, which is no part of"
+            f" the budget, and {self._fragmentation:.0%} of the tensors for gaps between them"
         )
         return (*self._predictor.notes, rest)
 
@@ -147,7 +158,7 @@ class FakeProber:
         return seconds
 
     def _held(self, tensors: int) -> int:
-        return tensors + int(tensors * self._fragmentation) + self._reserve
+        return tensors + int(tensors * self._fragmentation)
 
     def _tensors(self, bucket: int, batch_size: int) -> int:
         tensors = self.predict(bucket, batch_size)
