@@ -247,6 +247,14 @@ def test_bad_input_is_one_line(tmp_path, name):
     assert said in ran.stderr
 
 
+def test_a_hostile_name_in_a_checkpoint_steers_no_terminal(tmp_path):
+    state = {"\x1b]0;x\r\n\u202e\ud800": dict.fromkeys(_KEYS, 9)}
+    (tmp_path / "x").write_text(json.dumps(state))
+    ran = run_command("inspect", tmp_path / "x", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr.rstrip("\n").isprintable()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="this user may read everything")
 def test_a_file_that_may_not_be_read_is_one_line(tmp_path):
     (tmp_path / "x").write_text("{}")

@@ -10,6 +10,7 @@ import sys
 import warnings
 import zipfile
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from playhead.errors import ConfigError, DataError, PlayheadError, SourceNotFoundError
 from playhead.inspect.containers import load_payload
-from playhead.inspect.distributed import load_distributed
+from playhead.inspect.distributed import METADATA, load_distributed
 from playhead.inspect.finding import candidates, load_payloads
 from playhead.inspect.inert import Tensor
 
@@ -88,7 +89,26 @@ def _half(path):
     path.write_bytes(path.read_bytes()[:2000])
 
 
+def _compressed(method):
+    """An archive whose one member is compressed in a way that torch never uses, and damaged."""
+
+    def make(path):
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("x/data.pkl", os.urandom(4000))
+        data = bytearray(path.read_bytes())
+        data[64:400] = b"\xff" * 336
+        path.write_bytes(data)
+
+    return make
+
+
 WRONG = {
+    "deflated": (_compressed(zipfile.ZIP_DEFLATED), DataError, "not whole"),
+    "bzip2": (_compressed(zipfile.ZIP_BZIP2), DataError, "not whole"),
+    "lzma": (_compressed(zipfile.ZIP_LZMA), DataError, "not whole"),
+    "link to itself": (lambda p: p.symlink_to(p), ConfigError, "cannot be read"),
+    "endless": (lambda p: p.symlink_to("/dev/zero"), ConfigError, "no plain file"),
+    "no memory": (lambda p: p.symlink_to("/proc/self/mem"), ConfigError, "cannot be read"),
     "empty": (lambda path: path.write_bytes(b""), ConfigError, "empty"),
     "yaml": (lambda path: path.write_text("train_ds: {batch_size: 1}\n"), ConfigError, "neither"),
     "audio": (lambda path: path.write_bytes(b"RIFF" + bytes(99)), ConfigError, "neither"),
@@ -118,6 +138,16 @@ def test_what_is_no_checkpoint_is_refused_in_a_line(tmp_path, name):
     assert "\n" not in str(refused.value)
 
 
+def test_what_can_be_no_path_is_refused():
+    with pytest.raises(ConfigError, match="no path"):
+        load_payload("a\0b")
+
+
+def test_json_may_begin_with_the_mark_of_its_encoding(tmp_path):
+    (tmp_path / "x").write_text(json.dumps(STATE), encoding="utf-8-sig")
+    assert load_payload(tmp_path / "x").content == STATE
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_torch_files_give_one_error_or_are_read(tmp_path, data):
@@ -144,6 +174,39 @@ def test_a_folder_of_torch_distributed_is_put_together_again(tmp_path):
     assert {name: found[name] for name in STATE} == STATE
     assert found["chain"] == [[{}, 1, 0]]
     assert "model" not in found
+
+
+DISTRIBUTED = {
+    "pipe": (os.mkfifo, ConfigError, "no plain file"),
+    "endless": (lambda path: path.symlink_to("/dev/zero"), ConfigError, "no plain file"),
+    "huge": (lambda path: os.truncate(path, 20 << 30), ConfigError, "read at most"),
+    "empty": (lambda path: None, DataError, "damaged"),
+    "a list": (lambda path: path.write_bytes(pickle.dumps([1])), DataError, "damaged"),
+    "nothing": (lambda path: path.unlink(), SourceNotFoundError, "no such file"),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTED)
+def test_metadata_that_is_none_is_refused_in_a_line(tmp_path, name):
+    make, kind, said = DISTRIBUTED[name]
+    path = tmp_path / METADATA
+    if name not in ("pipe", "endless"):
+        path.touch()
+    make(path)
+    with pytest.raises(kind, match=said) as refused:
+        load_distributed(tmp_path, most_full_load_bytes=1 << 20)
+    assert "\n" not in str(refused.value)
+
+
+def test_data_of_a_distributed_folder_that_are_a_pipe_are_not_waited_for(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dcp.save(dict(STATE), checkpoint_id=str(tmp_path))
+    for data in tmp_path.glob("*.distcp"):
+        data.unlink()
+        os.mkfifo(data)
+    with pytest.raises(PlayheadError, match="no plain file"):
+        load_distributed(tmp_path)
 
 
 def test_a_huge_checkpoint_is_looked_at_without_torch(tmp_path):
@@ -189,6 +252,24 @@ def test_files_of_a_folder_come_in_the_order_of_the_guides(tmp_path):
         "eval-step-40/state.json",
         "eval-step-40/deep/er/meta.pt",
     ]
+
+
+def test_a_folder_below_that_may_not_be_read_hides_no_other(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.json").write_text(json.dumps(STATE))
+    listed = Path.iterdir
+
+    def iterdir(path):
+        if path.name == "a":
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    refused: list[str] = []
+    (payload,) = load_payloads(tmp_path, refused=refused)
+    assert payload.file == str(tmp_path / "b" / "x.json")
+    assert refused == [f"the folder {tmp_path / 'a'} cannot be read: Permission denied"]
 
 
 def test_bad_files_of_a_folder_are_passed_over_and_named(tmp_path):

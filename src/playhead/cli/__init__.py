@@ -81,6 +81,9 @@ def exit_codes() -> Generator[None]:
 
 
 def _say(error: Exception) -> None:
-    # A path may hold line ends, and scripts look for one line.
-    line = str(error).replace("\n", "\\n")
+    # A path may hold line ends, and scripts look for one line; what steers a terminal does not.
+    line = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in str(error)
+    )
     print(f"playhead: {line}", file=sys.stderr)  # noqa: T201

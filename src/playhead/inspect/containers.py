@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import lzma
 import stat
 import zipfile
 import zlib
@@ -10,13 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from playhead.errors import ConfigError, DataError, SourceNotFoundError
+from playhead.errors import ConfigError, DataError, PlayheadError, SourceNotFoundError
 from playhead.inspect.pickles import read_pickle
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["MOST_BYTES", "Payload", "content_of", "load_payload", "read_torch_zip"]
+__all__ = [
+    "MOST_BYTES",
+    "Payload",
+    "content_of",
+    "load_payload",
+    "opened",
+    "read_torch_zip",
+    "too_large",
+]
 
 MOST_BYTES: Final = 512 << 20
 """Bytes that are read of a file at most, tensors aside."""
@@ -26,6 +36,8 @@ _ZIP = b"PK\x03\x04"
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C
 _PICKLES_BEFORE = 2
 _FIRST_BYTES = 16 << 20
+# An archive may say that it is compressed in ways in which torch never does.
+_DECOMPRESSION_ERRORS = (zlib.error, lzma.LZMAError)
 _NOTHING_ELSE = "the file is neither a torch file, nor a pickle, nor JSON"
 
 
@@ -66,11 +78,15 @@ def load_payload(
     """
     where = str(file)
     try:
-        with _opened(Path(file)) as stream:
+        with opened(Path(file)) as stream:
             return Payload(where, content_of(stream, most_full_load_bytes, where))
     except (ConfigError, DataError):
         if not allow_full_load:
             raise
+    except OSError as error:
+        if isinstance(error, PlayheadError):
+            raise
+        raise _unreadable(error, where) from error
     note = f"{where} was loaded by torch, which runs what stands in it"
     return Payload(where, _loaded_in_full(where), note)
 
@@ -106,7 +122,7 @@ def content_of(stream: BinaryIO, most_bytes: int, where: str) -> Any:
             fix="Name the file beside it that holds the state of the loader",
         )
     stream.seek(0)
-    if head.lstrip()[:1] in (b"{", b"["):
+    if head.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
         return _read_json(stream, most_bytes, where)
     return _read_pickles(stream, most_bytes, where, is_certain=head.startswith(b"\x80"))
 
@@ -137,12 +153,11 @@ def read_torch_zip(stream: BinaryIO, most_bytes: int, where: str) -> Any:
                 )
             name = min(names, key=len)
             if archive.getinfo(name).file_size > most_bytes:
-                raise _too_large(archive.getinfo(name).file_size, most_bytes, where)
+                raise too_large(archive.getinfo(name).file_size, most_bytes, where)
             with archive.open(name) as member:
                 data = member.read(most_bytes + 1)
     except (
         zipfile.BadZipFile,
-        zlib.error,
         NotImplementedError,
         RuntimeError,
         EOFError,
@@ -150,6 +165,9 @@ def read_torch_zip(stream: BinaryIO, most_bytes: int, where: str) -> Any:
         KeyError,
         IndexError,
         OverflowError,
+        MemoryError,
+        OSError,
+        *_DECOMPRESSION_ERRORS,
     ) as error:
         if isinstance(error, ConfigError):
             raise
@@ -159,7 +177,7 @@ def read_torch_zip(stream: BinaryIO, most_bytes: int, where: str) -> Any:
             fix="Wait until it is written, or name another one",
         ) from error
     if len(data) > most_bytes:
-        raise _too_large(len(data), most_bytes, where)
+        raise too_large(len(data), most_bytes, where)
     return _content_of_pickle(data, where)
 
 
@@ -177,7 +195,7 @@ def _read_pickles(stream: BinaryIO, most_bytes: int, where: str, *, is_certain: 
                 data += more
                 continue
             if stream.read(1):
-                raise _too_large(None, most_bytes, where) from error
+                raise too_large(None, most_bytes, where) from error
             raise
 
 
@@ -194,7 +212,7 @@ def _content_of_pickle(data: bytes, where: str) -> Any:
 def _read_json(stream: BinaryIO, most_bytes: int, where: str) -> Any:
     text = stream.read(most_bytes + 1)
     if len(text) > most_bytes:
-        raise _too_large(None, most_bytes, where)
+        raise too_large(None, most_bytes, where)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -208,7 +226,21 @@ def _read_json(stream: BinaryIO, most_bytes: int, where: str) -> Any:
         ) from error
 
 
-def _opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BinaryIO:
+    """Open a plain file; pipes and devices, which may have no end, are refused.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    SourceNotFoundError
+        When there is no such file.
+    ConfigError
+        When it is none, or may not be read.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError("this is no plain file", where=str(path), fix="Name a checkpoint")
@@ -217,15 +249,34 @@ def _opened(path: Path) -> BinaryIO:
         raise SourceNotFoundError(
             "there is no such file", where=str(path), fix="Correct the path"
         ) from error
-    except OSError as error:
+    except ValueError as error:
         raise ConfigError(
-            f"the file cannot be read: {error.strerror or error}",
-            where=str(path),
-            fix="Give the right to read it, or name another one",
+            f"this can be no path: {error}", where=repr(str(path)), fix="Correct the path"
         ) from error
+    except OSError as error:
+        raise _unreadable(error, str(path)) from error
 
 
-def _too_large(size: int | None, most_bytes: int, where: str) -> ConfigError:
+def _unreadable(error: OSError, where: str) -> ConfigError:
+    return ConfigError(
+        f"the file cannot be read: {error.strerror or error}",
+        where=where,
+        fix="Give the right to read it, or name another one",
+    )
+
+
+def too_large(size: int | None, most_bytes: int, where: str) -> ConfigError:
+    """Return the error of a file that holds more than is read.
+
+    Parameters
+    ----------
+    size
+        Bytes that it holds; None if unknown.
+    most_bytes
+        Bytes that are read at most.
+    where
+        The file.
+    """
     has = "more" if size is None else f"{size / (1 << 20):,.0f} MiB"
     return ConfigError(
         f"the file has {has} beside its tensors, and {most_bytes >> 20:,} MiB are read at most",

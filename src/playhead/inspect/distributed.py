@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import DataError, PlayheadError, SourceNotFoundError
-from playhead.inspect.containers import MOST_BYTES, Payload, read_torch_zip
+from playhead.errors import DataError, PlayheadError
+from playhead.inspect.containers import MOST_BYTES, Payload, opened, read_torch_zip, too_large
 from playhead.inspect.pickles import read_pickle
 
 if TYPE_CHECKING:
@@ -41,21 +41,15 @@ def load_distributed(folder: str | Path, *, most_full_load_bytes: int = MOST_BYT
         When it is damaged, or holds more.
     SourceNotFoundError
         When it is not there.
+    ConfigError
+        When it is no plain file, or may not be read.
     """
     path = Path(folder) / METADATA
     where = str(path)
-    try:
-        data = path.read_bytes()[: most_full_load_bytes + 1]
-    except FileNotFoundError as error:
-        raise SourceNotFoundError(
-            "there is no such file", where=where, fix="Correct the path"
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"the file cannot be read: {error.strerror or error}",
-            where=where,
-            fix="Give the right to read it, or name another one",
-        ) from error
+    with opened(path) as stream:
+        data = stream.read(most_full_load_bytes + 1)
+    if len(data) > most_full_load_bytes:
+        raise too_large(None, most_full_load_bytes, where)
     content = read_pickle(data, where=where).content
     try:
         values = dict(_values(content, Path(folder), most_full_load_bytes))
@@ -85,7 +79,7 @@ def _values(content: Mapping[Any, Any], folder: Path, most_bytes: int) -> Iterat
             file = info["relative_path"]
             if file not in files:
                 # Only names: a hostile one could lead out of the folder.
-                files[file] = (folder / Path(file).name).open("rb")
+                files[file] = opened(folder / Path(file).name)
             files[file].seek(info["offset"])
             data = files[file].read(info["length"])
             yield name, read_torch_zip(io.BytesIO(data), _LARGEST_VALUE, str(folder / file))

@@ -67,7 +67,7 @@ def load_payloads(
             given, allow_full_load=allow_full_load, most_full_load_bytes=most_full_load_bytes
         )
         return
-    for file in candidates(given):
+    for file in candidates(given, refused=reasons):
         try:
             if file.name == METADATA:
                 yield load_distributed(file.parent, most_full_load_bytes=most_full_load_bytes)
@@ -81,7 +81,7 @@ def load_payloads(
             reasons.append(str(error))
 
 
-def candidates(folder: str | Path) -> list[Path]:
+def candidates(folder: str | Path, *, refused: list[str] | None = None) -> list[Path]:
     """Return the files of a folder that may hold a state, in the order in which they are read.
 
     Of `eval-step-N`, first the checkpoint of that step; then `meta.pt`, whole checkpoints, other
@@ -91,6 +91,8 @@ def candidates(folder: str | Path) -> list[Path]:
     ----------
     folder
         The folder.
+    refused
+        Gets why each folder below was passed over.
 
     Raises
     ------
@@ -106,8 +108,9 @@ def candidates(folder: str | Path) -> list[Path]:
         names = (f"step={number}", f"step={number}-last", f"step-{number}", f"step-{number}-last")
         for name in names:
             found |= dict.fromkeys(_main_files(beside / f"{name}.ckpt"))
+    reasons = [] if refused is None else refused
     try:
-        found |= dict.fromkeys(_files_of(given, _DEEPEST))
+        found |= dict.fromkeys(_files_of(given, _DEEPEST, reasons))
     except OSError as error:
         raise ConfigError(
             f"the folder cannot be read: {error.strerror or error}",
@@ -119,14 +122,22 @@ def candidates(folder: str | Path) -> list[Path]:
 
 def _main_files(path: Path) -> Iterator[Path]:
     """A checkpoint, or the files that matter of one that is a folder."""
-    if path.is_file():
+    if _is_file(path):
         yield path
     for name in (*_MAIN, METADATA):
-        if (path / name).is_file():
+        if _is_file(path / name):
             yield path / name
 
 
-def _files_of(folder: Path, depth: int) -> Iterator[Path]:
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # In a folder that may not be read, which is said where its files are listed.
+        return False
+
+
+def _files_of(folder: Path, depth: int, refused: list[str]) -> Iterator[Path]:
     yield from _main_files(folder)
     inside = sorted(folder.iterdir())
     for suffix in (".ckpt", *(other for other in _SUFFIXES if other != ".ckpt")):
@@ -134,8 +145,11 @@ def _files_of(folder: Path, depth: int) -> Iterator[Path]:
             if path.suffix == suffix:
                 yield from _main_files(path)
     for path in inside if depth else ():
-        if path.is_dir() and not path.is_symlink():
-            yield from _files_of(path, depth - 1)
+        try:
+            if path.is_dir() and not path.is_symlink():
+                yield from _files_of(path, depth - 1, refused)
+        except OSError as error:  # noqa: PERF203 - one bad folder hides no other
+            refused.append(f"the folder {path} cannot be read: {error.strerror or error}")
 
 
 def nothing_found(path: str | Path, reasons: Sequence[str], *, files: int) -> PlayheadError:
