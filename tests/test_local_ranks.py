@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from playhead.errors import WorkerError
-from playhead.local_ranks import run_ranks
+from playhead.local_ranks import leaving_in_order, run_ranks
 
 
 def run(tmp_path, code, *, ranks=2, deadline=300.0, kill=None):
@@ -80,3 +83,36 @@ def test_the_rank_that_failed_is_named_and_those_it_left_waiting_are_not(tmp_pat
 def test_nobody_waits_for_ever(tmp_path):
     with pytest.raises(WorkerError, match="was not done"):
         run(tmp_path, RANK + "time.sleep(60)", deadline=0.5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_ranks_end_with_whoever_runs_them(tmp_path, number):
+    code = RANK + f"open(r'{tmp_path}/' + f'pids{{rank}}', 'w').write(str(os.getpid()))\n"
+    code += "time.sleep(60)"
+    runner = (
+        "import pathlib, signal\n"
+        "from playhead.local_ranks import run_ranks\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"run_ranks('s', 2, lambda _: ['-c', {code!r}, 'log'], pathlib.Path({str(tmp_path)!r}),"
+        " deadline_seconds=60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", runner], stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 30
+        pids = [tmp_path / f"pids{rank}" for rank in range(2)]
+        while not all(path.exists() and path.read_text() for path in pids):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        code = process.wait(30)
+    assert code in (128 + number, -number)
+    assert all(gone(int(path.read_text())) for path in pids)
+
+
+def test_what_is_ignored_is_ignored_still(tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with leaving_in_order():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

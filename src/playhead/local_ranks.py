@@ -7,18 +7,55 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from playhead.errors import WorkerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
+    from types import FrameType
 
-__all__ = ["run_ranks"]
+__all__ = ["leaving_in_order", "run_ranks"]
 
 _POLL_SECONDS = 0.02
+# What a scheduler, a service manager or a terminal that is closed ends a process with.
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def leaving_in_order() -> Generator[None]:
+    """Have SIGTERM and SIGHUP leave the block as an exception, so that it can be tidied up.
+
+    Without it they end the process where it is, and what it started goes on without it. In a thread
+    other than the main one nothing changes: signals are handled in the main one alone.
+
+    Raises
+    ------
+    SystemExit
+        When such a signal comes: 128 and its number, as a shell says it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    # What is ignored, as under nohup, is to be ignored still.
+    before = {
+        number: signal.signal(number, leave)
+        for number in _ENDING
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_ranks(
@@ -33,7 +70,8 @@ def run_ranks(
     """Run processes that work together to their end, and return the wall seconds.
 
     Each has RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment, and what
-    it says is in `<name>.<rank>.err`. Where one fails, the others are killed.
+    it says is in `<name>.<rank>.err`. Where one fails, or whoever runs them is interrupted, the
+    others are killed.
 
     Parameters
     ----------
@@ -55,6 +93,18 @@ def run_ranks(
     WorkerError
         When a process fails, or the deadline passes; its last words are in the message.
     """
+    with leaving_in_order():
+        return _run(name, ranks, command, logs, deadline_seconds, is_time_to_kill)
+
+
+def _run(
+    name: str,
+    ranks: int,
+    command: Callable[[int], Sequence[str]],
+    logs: Path,
+    deadline_seconds: float,
+    is_time_to_kill: Callable[[], bool] | None,
+) -> float:
     begin = time.monotonic()
     port = _free_port()
     processes: list[subprocess.Popen[bytes]] = []

@@ -11,6 +11,7 @@ import torch
 import yaml
 
 from playhead.cli.validate import _blamed
+from playhead.cli.validate import validate as validate_everything
 from playhead.errors import ConfigError, WorkerError
 from playhead.validate.meta import RunMeta, read_meta
 from support.command import Ran, run_command
@@ -254,3 +255,23 @@ def test_one_command_starts_every_phase_with_what_was_asked_for(
     baseline, last = started[0][2], started[-1][2]
     assert {"--config=config.yaml", "--steps=4", "--checkpoint-at=1"} <= set(baseline)
     assert {"--phase=resumed", "--resume-ranks=4", "--resume-workers=2"} <= set(last)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt(), SystemExit(143)], ids=repr)
+def test_nothing_is_left_of_a_validation_that_is_interrupted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, interruption: BaseException
+) -> None:
+    def start(_name: str, _ranks: int, _command: Any, logs: Path, **_: Any) -> float:
+        (logs / "s.0.err").write_text("it was said")
+        raise interruption
+
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("playhead.validate.launch.run_ranks", start)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with pytest.raises(type(interruption)):
+        validate_everything(str(folder / "config.yaml"))
+    assert not list(temporary.iterdir())
+    with pytest.raises(type(interruption)):
+        validate_everything(str(folder / "config.yaml"), output_dir=folder / "out")
+    assert (folder / "out" / "processes" / "s.0.err").exists()

@@ -189,7 +189,7 @@ def test_samples_that_cannot_be_read_are_left_out_by_name(
     assert sorted([lost, *places(rows)]) == sorted(places(truth))
     # Nothing is added to the list of whoever trains in this folder.
     assert not list(here.iterdir())
-    (listed,) = (config.parent / "out").glob("bad_samples*.jsonl")
+    (listed,) = (config.parent / "out" / "baseline" / "run0").glob("bad_samples*.jsonl")
     assert "cut-0004" in listed.read_text()
 
 

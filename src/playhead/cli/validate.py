@@ -20,6 +20,7 @@ from playhead.cli.options import DataBlendDir, Imports  # noqa: TC001  (typer re
 from playhead.cli.progress import say
 from playhead.cli.validate_consolidate import consolidate
 from playhead.errors import ConfigError, PlayheadError, WorkerError
+from playhead.local_ranks import leaving_in_order
 from playhead.user_code import blame, load_object
 
 if TYPE_CHECKING:
@@ -185,20 +186,30 @@ def _run_all(output_dir: Path | None, common: dict[str, Any], **asked: Any) -> N
         raise typer.BadParameter(
             "--checkpoint-at -1 saves no state, and there is nothing to resume"
         )
-    passed = False
+    is_wanted = True
     try:
-        passed = _judged(Validation(options=options, **asked))
+        with leaving_in_order():
+            _judge(Validation(options=options, **asked))
+        is_wanted = False
+    except (KeyboardInterrupt, SystemExit):
+        # Half of a validation shows nothing; a verdict ends with an exception of typer's.
+        is_wanted = False
+        raise
     finally:
-        if temporary and passed:
+        if temporary and not (is_wanted and any(folder.iterdir())):
             shutil.rmtree(folder, ignore_errors=True)
-        elif temporary and any(folder.iterdir()):
-            say(f"logs and states are in {folder}")
         elif temporary:
-            folder.rmdir()
+            say(f"logs and states are in {folder}")
 
 
-def _judged(validation: Validation) -> bool:
-    """Say what a validation comes to; True where nothing fails."""
+def _judge(validation: Validation) -> None:
+    """Say what a validation comes to.
+
+    Raises
+    ------
+    typer.Exit
+        Where something fails, or nothing could be judged.
+    """
     from playhead.validate.launch import validate as validated  # noqa: PLC0415  (imports torch)
 
     said: list[str] = []
@@ -214,7 +225,6 @@ def _judged(validation: Validation) -> bool:
         typer.echo(line)
     if verdict.exit_code:
         raise typer.Exit(verdict.exit_code)
-    return True
 
 
 def _one_config(config: str | None, option: str | None) -> str:

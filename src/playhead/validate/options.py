@@ -109,9 +109,6 @@ class PhaseOptions:
                 log_path(self.output_dir, self.phase, self.run, 0).with_name(BAD_SAMPLES_NAME)
             ),
         }
-        if self.mode == "full":
-            # What is found bad here is no matter of the list that training keeps.
-            changed["bad_samples"] = str(self.output_dir / "bad_samples.jsonl")
         if self.num_workers is not None:
             changed["num_workers"] = self.num_workers
         if self.skip_missing is not None:
