@@ -93,42 +93,31 @@ def run_ranks(
     WorkerError
         When a process fails, or the deadline passes; its last words are in the message.
     """
-    with leaving_in_order():
-        return _run(name, ranks, command, logs, deadline_seconds, is_time_to_kill)
-
-
-def _run(
-    name: str,
-    ranks: int,
-    command: Callable[[int], Sequence[str]],
-    logs: Path,
-    deadline_seconds: float,
-    is_time_to_kill: Callable[[], bool] | None,
-) -> float:
     begin = time.monotonic()
     port = _free_port()
     processes: list[subprocess.Popen[bytes]] = []
-    try:
-        # One after the other, so that those started are known when a later one fails to start.
-        for rank in range(ranks):
-            said = logs / f"{name}.{rank}.err"
-            processes.append(_start(command(rank), rank, ranks, port, said))
-        while any(process.poll() is None for process in processes):
-            if is_time_to_kill is not None and is_time_to_kill():
-                _kill(processes)
-                return time.monotonic() - begin
-            if any(process.poll() for process in processes):
-                break
-            if time.monotonic() - begin > deadline_seconds:
-                raise WorkerError(
-                    f"stage {name} was not done after {deadline_seconds:.0f} s",
-                    fix=f"Look at the logs in {logs}",
-                )
-            time.sleep(_POLL_SECONDS)
-        # Those that are killed now for the failure of another did not fail themselves.
-        failed = [rank for rank, process in enumerate(processes) if process.poll()]
-    finally:
-        _kill(processes)
+    with leaving_in_order():
+        try:
+            # One after the other, so that those started are known when a later one fails to start.
+            for rank in range(ranks):
+                said = logs / f"{name}.{rank}.err"
+                processes.append(_start(command(rank), rank, ranks, port, said))
+            while any(process.poll() is None for process in processes):
+                if is_time_to_kill is not None and is_time_to_kill():
+                    _kill(processes)
+                    return time.monotonic() - begin
+                if any(process.poll() for process in processes):
+                    break
+                if time.monotonic() - begin > deadline_seconds:
+                    raise WorkerError(
+                        f"stage {name} was not done after {deadline_seconds:.0f} s",
+                        fix=f"Look at the logs in {logs}",
+                    )
+                time.sleep(_POLL_SECONDS)
+            # Those that are killed now for the failure of another did not fail themselves.
+            failed = [rank for rank, process in enumerate(processes) if process.poll()]
+        finally:
+            _kill(processes)
     if failed:
         said = [logs / f"{name}.{rank}.err" for rank in failed]
         raise WorkerError(

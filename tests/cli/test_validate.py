@@ -253,7 +253,7 @@ def test_one_command_starts_every_phase_with_what_was_asked_for(
     ]
     assert all(command[:3] == ["-m", "playhead", "validate"] for _, _, command in started)
     baseline, last = started[0][2], started[-1][2]
-    assert {"--config=config.yaml", "--steps=4", "--checkpoint-at=1"} <= set(baseline)
+    assert {"--config=config.yaml", "--steps=4", "--checkpoint-at=2"} <= set(baseline)
     assert {"--phase=resumed", "--resume-ranks=4", "--resume-workers=2"} <= set(last)
 
 

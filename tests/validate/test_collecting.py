@@ -99,8 +99,6 @@ def test_a_last_line_without_its_end_is_whole_if_it_says_all(folder):
 ODD = {
     "short": (lambda lines: lines.pop(), "has 12 batches|12 batches on every rank"),
     "sizes": (lambda lines: with_row(lines, 4, batch_size=9), "batch 4 of rank 1 does not hold"),
-    "slot": (lambda lines: with_row(lines, 4, slot=3), "batch 4 of rank 1 has another place"),
-    "step": (lambda lines: with_row(lines, 4, of_step=9), "batch 4 of rank 1 has another place"),
     "placeless": (lambda lines: with_row(lines, 4, slot=None), "of two kinds"),
     "digest": (lambda lines: with_row(lines, 4, digest="x"), "of two kinds"),
 }

@@ -214,6 +214,25 @@ def test_batches_that_change_places_after_resuming_are_a_divergence(tmp_path, ra
     assert "2 batches of 16" in answers["Q4"].detail
 
 
+@pytest.mark.parametrize("phase", ["baseline", "resumed"])
+@pytest.mark.parametrize("changed", [{"slot": 3}, {"of_step": 9}])
+def test_a_batch_that_comes_out_of_its_turn_is_a_divergence_in_any_run(tmp_path, phase, changed):
+    made = validation()
+    made.run(phase).rows[1][4] |= changed
+    _, answers = judged(made, tmp_path)
+    assert tags(answers) == {"Q4": "resume-rng-divergence"}
+    assert answers["Q4"].examples == [{"run": f"{phase}/run0", "rank": 1, "step": 4}]
+    told = f"{phase}/run0: 1 of {24 if phase == 'baseline' else 16} batches came out of their turn"
+    assert answers["Q4"].detail.startswith(f"{told}; the first is step 4 of rank 1")
+
+
+def test_batches_out_of_turn_need_no_resumed_run_to_be_found(tmp_path):
+    made = validation().without("resumed")
+    made.run("baseline").rows[0][0]["slot"] = 1
+    _, answers = judged(made, tmp_path)
+    assert tags(answers) == {"Q4": "resume-rng-divergence"}
+
+
 def test_a_run_resumed_from_another_step_is_a_divergence(tmp_path):
     made = validation(resumed=((2, 1),))
     late = validation(after=3, resumed=((2, 1),)).run("resumed")

@@ -42,21 +42,21 @@ def _own_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("ranks", "asked", "wanted"),
     [
         # A pass where it is short; 200 batches where it is not; all of it where that is asked for.
-        (4, {}, Extent(steps=150, checkpoint_at=74, is_whole_pass=True)),
-        (3, {}, Extent(steps=200, checkpoint_at=99, is_whole_pass=True)),
-        (2, {}, Extent(steps=200, checkpoint_at=99, is_whole_pass=False)),
-        (2, {"whole_pass": True}, Extent(steps=300, checkpoint_at=149, is_whole_pass=True)),
-        (2, {"steps": 301}, Extent(steps=300, checkpoint_at=149, is_whole_pass=True)),
-        (2, {"steps": 9, "step": 4}, Extent(steps=9, checkpoint_at=3, is_whole_pass=False)),
+        (4, {}, Extent(steps=150, checkpoint_at=111, is_whole_pass=True)),
+        (3, {}, Extent(steps=200, checkpoint_at=149, is_whole_pass=True)),
+        (2, {}, Extent(steps=200, checkpoint_at=149, is_whole_pass=False)),
+        (2, {"whole_pass": True}, Extent(steps=300, checkpoint_at=224, is_whole_pass=True)),
+        (2, {"steps": 301}, Extent(steps=300, checkpoint_at=224, is_whole_pass=True)),
+        (2, {"steps": 9, "step": 4}, Extent(steps=9, checkpoint_at=5, is_whole_pass=False)),
         (
             2,
             {"steps": 9, "checkpoint_at": 2},
             Extent(steps=9, checkpoint_at=2, is_whole_pass=False),
         ),
-        (2, {"finite": False}, Extent(steps=200, checkpoint_at=99, is_whole_pass=False)),
+        (2, {"finite": False}, Extent(steps=200, checkpoint_at=149, is_whole_pass=False)),
     ],
 )
-def test_runs_are_a_pass_of_at_most_200_batches_and_stopped_in_the_middle(
+def test_runs_are_a_pass_of_at_most_200_batches_and_stopped_after_three_quarters(
     folder: Path, ranks: int, asked: dict[str, Any], wanted: Extent
 ) -> None:
     assert extent(folder, ranks, **asked) == wanted

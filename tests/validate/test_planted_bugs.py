@@ -14,6 +14,7 @@ from playhead.fetch import pad_waveforms
 from playhead.fetch.bad import without
 from playhead.loader.loader import Loader
 from playhead.loader.run import Run
+from playhead.loader.stream import Stream
 from support.ten_cuts import Corpus, make
 from support.validations import failed, validated
 
@@ -99,6 +100,40 @@ def test_a_rank_that_is_given_the_batch_of_another(
 
     plant(share)
     assert {"Q1", "Q2", "Q3"} <= set(failed(validated(tmp_path, config, resume=((2, 0),))))
+
+
+def test_ranks_that_take_the_slots_of_one_another(
+    config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shift(self: Run, first: int = 0) -> Iterator[MicroBatch]:
+        size, per_step = self._topology.world_size, self._per_step
+        for batch in range(first, self.count()):
+            step, turn = divmod(batch, per_step)
+            yield self.micro_batch(step, (self._topology.rank + 1) % size + turn * size)
+
+    monkeypatch.setattr(Run, "batches", shift)
+    # Nothing is lost and nothing comes twice, in each run in the same way.
+    assert failed(validated(tmp_path, config, resume=((2, 0),))) == ["Q4"]
+
+
+def test_batches_that_are_handed_on_in_another_order(
+    config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, held = Stream.next, list[Any]()
+
+    def swapped(self: Stream) -> Any:
+        if held:
+            return held.pop()
+        first = plain(self)
+        try:
+            second = plain(self)
+        except StopIteration:
+            return first
+        held.append(first)
+        return second
+
+    monkeypatch.setattr(Stream, "next", swapped)
+    assert failed(validated(tmp_path, config, resume=((2, 0),), checkpoint_at=1)) == ["Q4"]
 
 
 def test_a_plan_that_loses_a_sample_whoever_runs_it(

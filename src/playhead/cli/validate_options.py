@@ -91,7 +91,7 @@ CheckpointAt = Annotated[
     typer.Option(
         min=-1,
         help="Batch of each rank, from 0, after which the baseline saves its state; -1 is never."
-        " The middle by default, and never with --phase.",
+        " After three quarters by default, and never with --phase.",
         metavar="N",
     ),
 ]

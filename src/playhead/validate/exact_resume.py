@@ -31,7 +31,8 @@ def exact_resume(baseline: Run, resumed: Sequence[Run], checkpoint_at: int | Non
 
     On the same number of ranks, batches are compared by rank and step; on another one that divides
     the optimizer step, by their place in that step; where the step itself is another one, what is
-    left of the pass has to come exactly once, in any order.
+    left of the pass has to come exactly once, in any order. A batch that comes out of its turn is
+    wrong in any run: a state says how many steps were handed out, and not which.
 
     Parameters
     ----------
@@ -42,6 +43,8 @@ def exact_resume(baseline: Run, resumed: Sequence[Run], checkpoint_at: int | Non
     checkpoint_at
         The batch of every rank, from 0, after which the state was saved; None if none was.
     """
+    if disordered := [run for run in (baseline, *resumed) if len(run.out_of_turn)]:
+        return _disordered(disordered)
     if not resumed:
         why = "there is no resumed run; run the phase resumed"
         return Answer(question="Q4", status="SKIP", detail=why)
@@ -61,6 +64,28 @@ def exact_resume(baseline: Run, resumed: Sequence[Run], checkpoint_at: int | Non
             told.setdefault(answer.detail, []).append(f"{run.name} ({_how(baseline, run)})")
     named = [f"{', '.join(names)}: {detail}" for detail, names in told.items()]
     return replace(worst, detail="; ".join(named), more={**worst.more, "runs": runs})
+
+
+def _disordered(runs: Sequence[Run]) -> Answer:
+    """What a state counts are steps: of batches in another order it says nothing."""
+    told: list[str] = []
+    for run in runs:
+        place = run.place_of(int(run.out_of_turn[0]))
+        told.append(
+            f"{run.name}: {len(run.out_of_turn):,} of"
+            f" {said(len(run.batches), 'batch', several='batches')} came out of their turn; the"
+            f" first is step {place['step']} of rank {place['rank']}"
+        )
+    first = runs[0]
+    some = first.out_of_turn[:MOST_EXAMPLES].tolist()
+    return Answer(
+        question="Q4",
+        status="FAIL",
+        tag=_ORDER,
+        detail="; ".join(told),
+        examples=[{"run": first.name, **first.place_of(batch)} for batch in some],
+        more={"out_of_turn": {run.name: len(run.out_of_turn) for run in runs}},
+    )
 
 
 def _how(baseline: Run, run: Run) -> str:

@@ -39,7 +39,10 @@ def choose_extent(
     checkpoint_at: int | None,
     whole_pass: bool,
 ) -> Extent:
-    """Choose how long runs are: a pass, at most 200 batches of a rank; stopped in the middle.
+    """Choose how long runs are: a pass, at most 200 batches; stopped after three quarters.
+
+    A window is some 100 steps, so that a run of 200 is stopped inside its second: only there does a
+    state hold how far every source has been drawn.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def choose_extent(
     steps
         Batches of each rank; None chooses.
     checkpoint_at
-        The batch after which the state is saved; None takes the middle.
+        The batch after which the state is saved; None takes that after three quarters.
     whole_pass
         Whether a pass is gone through, however long it is.
 
@@ -94,10 +97,10 @@ def choose_extent(
             " batch is left that a resumed run could be compared with",
             fix="Use a lower --checkpoint-at, more --steps, or more data",
         )
-    middle = whole_steps // 2 * per_step - 1
+    late = whole_steps * 3 // 4 * per_step - 1
     return Extent(
         steps=chosen,
-        checkpoint_at=middle if checkpoint_at is None else checkpoint_at,
+        checkpoint_at=late if checkpoint_at is None else checkpoint_at,
         is_whole_pass=counts and chosen == total,
     )
 

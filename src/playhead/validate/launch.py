@@ -46,7 +46,7 @@ class Validation:
     whole_pass: bool = False
     """Whether a pass is gone through, however long it is."""
     checkpoint_at: int | None = None
-    """The batch of each rank, from 0, after which the state is saved; None is the middle."""
+    """The batch of each rank, from 0, after which the state is saved; None is three quarters."""
     deadline_seconds: float = 3600.0
     """After this a phase is given up."""
 

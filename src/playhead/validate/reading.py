@@ -68,6 +68,8 @@ class Run:
     """A hash of each sample, batch by batch; shape (samples,)."""
     left_out: int
     """How many of them could not be read."""
+    out_of_turn: NDArray[np.int64]
+    """Batches that say of themselves that they belong elsewhere; ascending."""
 
     @property
     def name(self) -> str:
@@ -160,8 +162,10 @@ def read_run(folder: Path, phase: Phase, number: int) -> Run:
             where=str(meta_path(folder, phase, number)),
             fix=RUN_AGAIN,
         )
+    out_of_turn = np.empty(0, np.int64)
     if meta is not None:
         columns.check(meta, logs)
+        out_of_turn = columns.out_of_turn(meta)
     return Run(
         phase=phase,
         number=number,
@@ -174,6 +178,7 @@ def read_run(folder: Path, phase: Phase, number: int) -> Run:
         digests=as_array(columns.digests) if columns.have_digests else None,
         samples=as_array(columns.samples),
         left_out=columns.left_out,
+        out_of_turn=out_of_turn,
     )
 
 
