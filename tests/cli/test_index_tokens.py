@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from playhead.blend import read_blend
 from playhead.cli import app
 from playhead.cli import index as _index  # noqa: F401 - it registers its command
-from playhead.cli.index_tokens import parse_spec
+from playhead.cli.options import parse_spec
 from playhead.index.build import open_leaves
 from playhead.tokens.count import find_token_columns
 from playhead.tokens.encoding import Encoding

@@ -6,7 +6,7 @@ import json
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -20,7 +20,7 @@ from playhead.cli.bins_checks import (
     tokenizer_of,
 )
 from playhead.cli.configs import import_all
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.options import AsJson, DataBlendDir, Imports, Section
 from playhead.cli.progress import say
 from playhead.cli.several_values import SeveralValues
 from playhead.errors import ConfigError, PlayheadError, StorageError
@@ -67,16 +67,14 @@ def bins(
     max_tpt: given.MaxTpt = None,
     token_equivalent_duration: given.TokenEquivalentDuration = None,
     audio_locator_tag: given.AudioLocatorTag = None,
-    section: given.Section = None,
+    section: Section = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
     output: given.Output = None,
     source_config: given.SourceConfig = None,
     output_config: given.OutputConfig = None,
     quiet: given.Quiet = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make bins for a config, and print the options that training needs for them.
 

@@ -6,6 +6,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playhead.cli.options import parse_spec
 from playhead.cli.same_file import is_same
 from playhead.errors import ConfigError
 
@@ -113,8 +114,6 @@ def tokenizer_of(tokenizers: Sequence[str], langs: Sequence[str]) -> Any:
     ConfigError
         When languages and tokenizers do not pair.
     """
-    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (only where asked)
-
     if not tokenizers:
         if langs:
             raise ConfigError("--langs is given without --tokenizer", fix="Give one for each")

@@ -29,7 +29,6 @@ __all__ = [
     "PromptFormat",
     "QuantizeBins",
     "Quiet",
-    "Section",
     "SourceConfig",
     "SubBuckets",
     "TextField",
@@ -259,10 +258,6 @@ AudioLocatorTag = Annotated[
         metavar="TAG",
         rich_help_panel=_OF_TOKENS,
     ),
-]
-Section = Annotated[
-    str | None,
-    typer.Option(help="Section of a training config, as model.train_ds.", metavar="NAME"),
 ]
 Output = Annotated[
     str | None,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from playhead.cli import app
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.configs import import_all
+from playhead.cli.options import AsJson, DataBlendDir, Imports, Section, Tokenizer, parse_spec
 from playhead.cli.progress import say
 from playhead.errors import PlayheadError
-from playhead.user_code import blame, load_module, load_object
+from playhead.user_code import blame, load_object
 
 if TYPE_CHECKING:
     from playhead.check import Repeatability
@@ -27,10 +28,7 @@ __all__ = ["check"]
 def check(
     config: Annotated[str, typer.Argument(help="Blend or training config (.yaml).")],
     *,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Section of a training config, as model.train_ds.", metavar="NAME"),
-    ] = None,
+    section: Section = None,
     fetch: Annotated[
         int,
         typer.Option(
@@ -70,14 +68,7 @@ def check(
         int,
         typer.Option(min=0, help="Fresh processes that make them too; 0 for none.", metavar="N"),
     ] = 1,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="What makes tokens of texts, where batches depend on it: a SentencePiece model, a"
-            " tokenizer.json, a folder with one, or en=PATH,de=PATH.",
-            metavar="SPEC",
-        ),
-    ] = None,
+    tokenizer: Tokenizer = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
     ignore: Annotated[
@@ -91,9 +82,7 @@ def check(
             metavar="DIR",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look at a config, its data and this machine before anything is trained.
 
@@ -106,14 +95,12 @@ def check(
     from playhead.check.preflight.rule import check_ids  # noqa: PLC0415  (same)
     from playhead.check.preflight.run import preflight  # noqa: PLC0415  (same)
     from playhead.check.preflight.subject import open_subject  # noqa: PLC0415  (same)
-    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (same)
 
     if hours_per_hour is not None and not fetch:
         raise typer.BadParameter("--hours-per-hour needs --fetch N, which times the samples")
-    for name in imports or ():
-        load_module(name, "--import")
+    import_all(imports or ())
     ignored = check_ids(ignore or ())
-    spec = None if tokenizer is None else parse_spec(tokenizer)
+    spec = parse_spec(tokenizer)
     made = None
     if dataset is not None:
         made = load_object(dataset, kind="dataset", option="--dataset")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from playhead.cli.options import parse_spec
 from playhead.cli.progress import say
 from playhead.errors import PlayheadError
 
@@ -30,7 +31,6 @@ __all__ = [
     "encoding_of",
     "measured_as_trained",
     "packs_of",
-    "parse_spec",
     "say_tokens",
 ]
 
@@ -63,22 +63,6 @@ class TokenResult:
             "rows": self.rows,
             "tokens": self.tokens,
         }
-
-
-def parse_spec(spec: str) -> str | dict[str, str]:
-    """Read what `--tokenizer` says: a path, or a path for each language.
-
-    Examples
-    --------
-    >>> parse_spec("tokenizer.model")
-    'tokenizer.model'
-    >>> parse_spec("en=english.model,de=german.model")
-    {'en': 'english.model', 'de': 'german.model'}
-    """
-    parts = [part.partition("=") for part in spec.split(",")]
-    if Path(spec).exists() or not all(name and equals and path for name, equals, path in parts):
-        return spec
-    return {name.strip(): path.strip() for name, _, path in parts}
 
 
 def encoding_of(spec: str, prompt_format: str | None) -> Encoding:

@@ -8,7 +8,7 @@ import typer
 
 from playhead.cli import app
 from playhead.cli.configs import import_all
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.options import AsJson, DataBlendDir, Imports, Section, Tokenizer, parse_spec
 from playhead.cli.progress import say
 from playhead.errors import ConfigError
 
@@ -39,10 +39,7 @@ def inspect(
             metavar="YAML",
         ),
     ] = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Section of the config, as model.train_ds.", metavar="NAME"),
-    ] = None,
+    section: Section = None,
     loader: Annotated[
         str | None,
         typer.Option(
@@ -50,14 +47,7 @@ def inspect(
             metavar="PATH",
         ),
     ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="What makes tokens of texts, where batches depend on it: a SentencePiece model, a"
-            " tokenizer.json, a folder with one, or en=PATH,de=PATH.",
-            metavar="SPEC",
-        ),
-    ] = None,
+    tokenizer: Tokenizer = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
     indexes_root: Annotated[
@@ -90,9 +80,7 @@ def inspect(
     print_table: Annotated[
         bool, typer.Option("--print-table", help="Print the table although files are written.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown in place of the table.")
     ] = False,
@@ -153,7 +141,7 @@ def inspect(
     asked = Asked(
         section=section,
         data_blend_dir=data_blend_dir,
-        tokenizer=_parsed(tokenizer),
+        tokenizer=parse_spec(tokenizer),
         indexes_root=indexes_root,
         index_pack_root=index_pack_root,
         default_index_pack_root=default_index_pack_root,
@@ -168,14 +156,6 @@ def inspect(
         _say_json(shown[0])
     elif print_table or not writes:
         _say(shown, _page if as_markdown else _table)
-
-
-def _parsed(tokenizer: str | None) -> object:
-    if tokenizer is None:
-        return None
-    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (only where asked)
-
-    return parse_spec(tokenizer)
 
 
 def _write(summary: Summary, files: Mapping[str, str | None]) -> None:

@@ -7,12 +7,13 @@ import shlex
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from playhead.cli import app
 from playhead.cli import oomptimizer_options as given
+from playhead.cli.options import AsJson  # noqa: TC001  (typer reads annotations)
 from playhead.cli.progress import say
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def oomptimizer(
     journal: given.Journal = None,
     resume: given.Resume = False,
     dry_run: given.DryRun = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON to stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the largest batch that each length bucket can take, and write it for a config.
 

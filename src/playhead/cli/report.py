@@ -11,7 +11,7 @@ import typer
 from playhead.cli import app
 from playhead.cli.bins_checks import refuse_idle
 from playhead.cli.configs import import_all
-from playhead.cli.options import DataBlendDir, Imports
+from playhead.cli.options import DataBlendDir, Imports, Section, Tokenizer, parse_spec
 from playhead.cli.progress import say, stages
 from playhead.errors import TopologyError
 
@@ -39,10 +39,7 @@ def report(
             metavar="FILE",
         ),
     ] = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Section of a training config, as model.train_ds.", metavar="NAME"),
-    ] = None,
+    section: Section = None,
     world_size: Annotated[
         int, typer.Option(min=1, help="How many ranks train together.", metavar="N")
     ] = 1,
@@ -66,14 +63,7 @@ def report(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed to plan with; the config's by default.")
     ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="What makes tokens of texts, where batches depend on it: a SentencePiece model, a"
-            " tokenizer.json, a folder with one, or en=PATH,de=PATH.",
-            metavar="SPEC",
-        ),
-    ] = None,
+    tokenizer: Tokenizer = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
     step: Annotated[
@@ -180,14 +170,11 @@ def _planned(
     plan: Callable[..., Any], *arguments: Any, tokenizer: str | None, **options: Any
 ) -> Any:
     """Plan a config, and tell what people should know of it."""
-    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (imports torch)
-
-    spec = None if tokenizer is None else parse_spec(tokenizer)
     with warnings.catch_warnings(record=True) as caught, stages() as tell:
         warnings.simplefilter("always", UserWarning)
         tell("opening the config")
         try:
-            planned = plan(*arguments, tokenizer=spec, say=tell, **options)
+            planned = plan(*arguments, tokenizer=parse_spec(tokenizer), say=tell, **options)
         except TopologyError as error:
             # The world size is an option here, not how a job was started.
             error.exit_code = 2

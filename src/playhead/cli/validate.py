@@ -16,7 +16,7 @@ from playhead.cli import app
 from playhead.cli import validate_options as given
 from playhead.cli.configs import import_all
 from playhead.cli.default_command import SELF, WithDefault
-from playhead.cli.options import DataBlendDir, Imports  # noqa: TC001  (typer reads annotations)
+from playhead.cli.options import DataBlendDir, Imports, Section, Tokenizer, parse_spec
 from playhead.cli.progress import say
 from playhead.cli.validate_consolidate import consolidate
 from playhead.errors import ConfigError, PlayheadError, WorkerError
@@ -43,7 +43,7 @@ def validate(
     config: given.Config = None,
     *,
     config_option: given.ConfigOption = None,
-    section: given.Section = None,
+    section: Section = None,
     input_cfg: given.InputCfg = None,
     output_dir: given.OutputDir = None,
     steps: given.Steps = None,
@@ -54,7 +54,7 @@ def validate(
     skip_missing: given.SkipMissing = None,
     mode: given.ModeOption = given.Mode.FAST,
     dataset: given.Dataset = None,
-    tokenizer: given.Tokenizer = None,
+    tokenizer: Tokenizer = None,
     data_blend_dir: DataBlendDir = None,
     imports: Imports = None,
     verbose: given.Verbose = False,
@@ -76,7 +76,6 @@ def validate(
 
     Exit code 0: nothing fails; 1: something does; 2: wrong input, or nothing could be judged.
     """
-    from playhead.cli.index_tokens import parse_spec  # noqa: PLC0415  (imports NumPy)
     from playhead.validate.options import PhaseOptions  # noqa: PLC0415  (imports torch)
 
     import_all(imports or ())
@@ -96,7 +95,7 @@ def validate(
         "num_workers": num_workers,
         "skip_missing": skip_missing,
         "mode": mode.value,
-        "tokenizer": None if tokenizer is None else parse_spec(tokenizer),
+        "tokenizer": parse_spec(tokenizer),
         "dataset": made,
     }
     if phase is None:

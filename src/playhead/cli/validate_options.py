@@ -27,11 +27,9 @@ __all__ = [
     "ResumeRanks",
     "ResumeWorkers",
     "RunIdx",
-    "Section",
     "SkipMissing",
     "StateDir",
     "Steps",
-    "Tokenizer",
     "Verbose",
     "WholePass",
 ]
@@ -59,10 +57,6 @@ Config = Annotated[
 ]
 ConfigOption = Annotated[
     str | None, typer.Option("--config", help="The config, as NeMo's script has it.", metavar="F")
-]
-Section = Annotated[
-    str | None,
-    typer.Option(help="Section of a training config, as model.train_ds.", metavar="NAME"),
 ]
 InputCfg = Annotated[
     str | None,
@@ -131,14 +125,6 @@ Dataset = Annotated[
         metavar="MODULE:NAME",
         help="Your dataset, or a function that makes it, for --mode full; one of Playhead's by"
         " default.",
-    ),
-]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        help="What makes tokens of texts: a SentencePiece model, a tokenizer.json, a folder with"
-        " one, or en=PATH,de=PATH.",
-        metavar="SPEC",
     ),
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more of how far it is.")]
