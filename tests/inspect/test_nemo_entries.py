@@ -73,6 +73,12 @@ def test_tars_of_a_tarred_source_are_asked_first() -> None:
         ([3, None], None, [0.5, 0.5]),
         ([3, 0], None, [0.5, 0.5]),
         ([3, "much"], None, [0.5, 0.5]),
+        ([3, float("inf")], None, [0.5, 0.5]),
+        ([1e300, 1e300], 2, [0.5, 0.5]),
+        ([1e-300, 1e-300], 2, [0.5, 0.5]),
+        ([1e300, 1e-300], 2, [1.0, 0.0]),
+        ([1e300, 1e-300], -2, [0.0, 1.0]),
+        ([4, 1], -1, [0.2, 0.8]),
     ],
 )
 def test_siblings_share_by_weights_where_all_have_one(
@@ -102,6 +108,15 @@ def test_groups_and_files_multiply_and_hand_down(tmp_path: Path) -> None:
     assert [one.indexes_root for one in sources] == ["/top", "/top", "/own"]
     assert [dict(one.tags) for one in sources] == [{"t": 1}, {"t": 1}, {}]
     assert sources[0].groups == ((f"{tmp_path}/a",),)
+
+
+@pytest.mark.parametrize("value", [5, ["a"], {"a": 1}, True])
+def test_a_root_or_a_pack_that_is_no_text_is_none(value: Any) -> None:
+    entry = {"type": "x", "indexes_root": value, "index_pack_root": value, "index_pack": value}
+
+    (source,) = lenient_sources([entry])
+
+    assert (source.indexes_root, source.index_pack, source.pack_name) == (None, None, None)
 
 
 def test_a_section_may_name_its_files_itself() -> None:

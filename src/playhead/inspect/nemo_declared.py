@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
@@ -58,17 +59,18 @@ class DeclaredSource:
 
 
 def number_of(value: Any) -> float | None:
-    """Return a value as a number; None where it is none.
+    """Return a value as a finite number; None where it is none.
 
     Examples
     --------
-    >>> number_of("0.5"), number_of(2), number_of("much"), number_of(None)
-    (0.5, 2.0, None, None)
+    >>> number_of("0.5"), number_of(2), number_of("much"), number_of("inf"), number_of(None)
+    (0.5, 2.0, None, None, None)
     """
     try:
-        return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        number = None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if number is not None and isfinite(number) else None
 
 
 def first_text(spec: Any) -> str:

@@ -135,10 +135,13 @@ class _Walk:
 
 def _shares(weights: Sequence[Any], exponent: float) -> list[float]:
     numbers = [number_of(weight) for weight in weights]
-    known = [number**exponent for number in numbers if number is not None and number > 0]
+    known = [number for number in numbers if number is not None and number > 0]
     if len(known) < len(numbers):
         return [1 / len(numbers)] * len(numbers)
-    return [number / sum(known) for number in known]
+    # Powers of weights as they stand could be too large, or all of them 0.
+    largest = max(known) if exponent >= 0 else min(known)
+    powers = [(number / largest) ** exponent for number in known]
+    return [power / sum(powers) for power in powers]
 
 
 def _source(
@@ -150,8 +153,8 @@ def _source(
     order = PATH_KEYS[::-1] if type_ == "nemo_tarred" else PATH_KEYS
     called = "/".join(str(entry[key]) for key in _NAMING if entry.get(key) is not None)
     tags = entry.get("tags")
-    pack = entry.get("index_pack")
-    root = entry.get("index_pack_root")
+    pack = _text(entry.get("index_pack"))
+    root = _text(entry.get("index_pack_root"))
     return DeclaredSource(
         name=called or first or f"source-{number}",
         type=type_,
@@ -162,8 +165,8 @@ def _source(
         first_path=first,
         specs=specs,
         groups=tuple(tuple(_files(specs[key], folder)) for key in order if key in specs),
-        indexes_root=entry.get("indexes_root"),
-        index_pack=None if not isinstance(pack, str) else _joined(root, pack),
+        indexes_root=_text(entry.get("indexes_root")),
+        index_pack=None if pack is None else _joined(root, pack),
         pack_name=pack,
     )
 
@@ -177,5 +180,9 @@ def _files(spec: Any, folder: Path | None) -> Iterator[str]:
             yield from _files(one, folder)
 
 
-def _joined(root: Any, pack: str) -> str:
-    return pack if scheme(pack) or not isinstance(root, str) else str(Path(root) / pack)
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _joined(root: str | None, pack: str) -> str:
+    return pack if scheme(pack) or root is None else str(Path(root) / pack)
