@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -74,10 +75,49 @@ def test_all_are_killed_with_their_workers_once_it_is_time(tmp_path):
 
 def test_the_rank_that_failed_is_named_and_those_it_left_waiting_are_not(tmp_path):
     code = RANK + "time.sleep(60) if rank == 0 else sys.exit('the disk is full')"
-    with pytest.raises(WorkerError, match="Rank 1 of stage s failed: the disk is full") as caught:
+    with pytest.raises(WorkerError, match="Rank 1 of s failed: the disk is full") as caught:
         run(tmp_path, code)
     assert "rank 0" not in str(caught.value).lower()
     assert "s.1.err" in str(caught.value)
+
+
+def test_a_rank_that_was_killed_is_said_to_have_been(tmp_path):
+    code = RANK + "print('step 3', flush=True); os.kill(os.getpid(), 9)"
+    with pytest.raises(
+        WorkerError, match="Rank 0 of s was killed by SIGKILL, as happens"
+    ) as caught:
+        run(tmp_path, code, ranks=1)
+    assert caught.value.exit_code == 1
+
+
+def test_workers_of_a_rank_that_died_end_with_the_others(tmp_path):
+    code = (
+        RANK + "import subprocess\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open(r'{tmp_path}/pid', 'w').write(str(child.pid))\n"
+        "os._exit(1)"
+    )
+    with pytest.raises(WorkerError, match="it said nothing"):
+        run(tmp_path, code, ranks=1)
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(("codes", "wanted"), [((2, 2), 2), ((2, 1), 1), ((0, 2), 2)])
+def test_wrong_input_is_what_all_that_fail_say_it_is(tmp_path, codes, wanted):
+    pids = [tmp_path / f"pid{rank}" for rank in range(2)]
+
+    def have_ended():
+        for path in pids:
+            while not (path.exists() and path.read_text()):
+                time.sleep(0.01)
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, int(path.read_text()), os.WEXITED | os.WNOWAIT)
+        return False
+
+    code = RANK + f"open(r'{tmp_path}/' + f'pid{{rank}}', 'w').write(str(os.getpid()))\n"
+    with pytest.raises(WorkerError) as caught:
+        run(tmp_path, code + f"sys.exit({codes}[rank])", kill=have_ended)
+    assert caught.value.exit_code == wanted
 
 
 def test_nobody_waits_for_ever(tmp_path):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from playhead.errors import WorkerError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["leaving_in_order", "run_ranks"]
 
 _POLL_SECONDS = 0.02
+# What a command ends with that was asked for something wrong.
+_WRONG_INPUT = 2
 # What a scheduler, a service manager or a terminal that is closed ends a process with.
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -76,7 +78,7 @@ def run_ranks(
     Parameters
     ----------
     name
-        What their logs are called.
+        What they are called in messages, and their logs.
     ranks
         How many processes.
     command
@@ -91,7 +93,8 @@ def run_ranks(
     Raises
     ------
     WorkerError
-        When a process fails, or the deadline passes; its last words are in the message.
+        When a process fails, or the deadline passes; its last words are in the message. The exit
+        code is 2 where all that fail end with it, since they were asked for something wrong.
     """
     begin = time.monotonic()
     port = _free_port()
@@ -110,8 +113,8 @@ def run_ranks(
                     break
                 if time.monotonic() - begin > deadline_seconds:
                     raise WorkerError(
-                        f"stage {name} was not done after {deadline_seconds:.0f} s",
-                        fix=f"Look at the logs in {logs}",
+                        f"{name} was not done after {deadline_seconds:.0f} s",
+                        fix=f"Look at the logs in {logs}, or allow more time",
                     )
                 time.sleep(_POLL_SECONDS)
             # Those that are killed now for the failure of another did not fail themselves.
@@ -120,19 +123,28 @@ def run_ranks(
             _kill(processes)
     if failed:
         said = [logs / f"{name}.{rank}.err" for rank in failed]
-        raise WorkerError(
+        error = WorkerError(
             "; ".join(
-                f"rank {rank} of stage {name} failed: {_last_words(log)}"
+                f"rank {rank} of {name} {_how_it_ended(processes[rank], log)}"
                 for rank, log in zip(failed, said, strict=True)
             ),
             where=", ".join(map(str, said)),
+            fix="Look there for all that was said",
         )
+        if all(processes[rank].returncode == _WRONG_INPUT for rank in failed):
+            error.exit_code = _WRONG_INPUT
+        raise error
     return time.monotonic() - begin
 
 
-def _last_words(log: Path) -> str:
+def _how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    if process.returncode < 0:
+        # Whoever is killed has no time for last words.
+        signal_name = signal.Signals(-process.returncode).name
+        hint = ", as happens when memory runs out" if signal_name == "SIGKILL" else ""
+        return f"was killed by {signal_name}{hint}"
+    return f"failed: {lines[-1].removeprefix('playhead: ') if lines else 'it said nothing'}"
 
 
 def _start(
@@ -160,8 +172,10 @@ def _start(
 
 def _kill(processes: list[subprocess.Popen[bytes]]) -> None:
     for process in processes:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        # A rank that died leaves its workers behind, one that came to its end does not.
+        if process.poll() != 0:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     for process in processes:
         process.wait()
 
