@@ -93,6 +93,7 @@ def test_items_and_hours_are_what_the_loader_gave(run):
     assert [row["total_items"] for row in summary["rows"]] == [40, 21]
     assert [row["desired_weight"] for row in summary["rows"]] == pytest.approx([0.7, 0.3])
     overall = summary["overall"]
+    assert overall["pass"] == 0
     assert (overall["step"], overall["micro_batches_per_step"], overall["seed"]) == (9, 2, 3)
     assert overall["padding_of"] == "all steps"
 

@@ -150,6 +150,11 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("config.yaml", "--mode", "full", "--dataset", "nothing_here:X"),
         "no module nothing_here",
     ),
+    "file for a folder": (("config.yaml", "-o", "sound.wav"), "need a folder, and this is a file"),
+    "folder in a file": (
+        ("--config", "config.yaml", "--output-dir", "sound.wav/x", "--phase", "baseline"),
+        "this is a file",
+    ),
     "no logs": (("consolidate", "--output-dir", "nowhere"), "nowhere"),
 }
 

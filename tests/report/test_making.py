@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter, defaultdict
 from itertools import islice
 
@@ -434,3 +435,22 @@ def test_several_blends_have_figures_each_with_steps_of_training(corpus, fusion)
             if fusion != "zip":
                 assert len(batch.row) == one.samples
     assert sum(part.share for part in figures.parts) == pytest.approx(1)
+
+
+def test_what_training_would_warn_of_is_among_the_notes(corpus):
+    config = {
+        "multi_config": True, "seed": 5, "shuffle": True, "micro_batches_per_step": G,
+        "ends": corpus.blend(["plain"], [1.0], {"batch_size": 3}),
+        "goes_on": corpus.blend(["tarred"], [1.0], {"batch_size": 3}),
+    }  # fmt: skip
+    for name in ("ends", "goes_on"):
+        del config[name]["seed"]
+        del config[name]["micro_batches_per_step"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notes = report_figures(config, windows=1).notes
+    assert any(
+        note.startswith("Parts that end") and "after one pass over ends only goes_on" in note
+        for note in notes
+    )
+    assert all(note.endswith(".") and not note.endswith("..") for note in notes)

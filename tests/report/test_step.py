@@ -155,6 +155,7 @@ def test_what_a_step_is_made_of_is_said_for_people(corpus):
     assert text.startswith("step 5 of seed 3, pass 0: 4 micro-batches a step; those of rank 1 of 2")
     assert "window 0 of seed 3, its step 6 of" in text or "window 1 of seed 3" in text
     assert "other   75.00%  45 of 60" in text
+    assert "  length " in text
     for batch in found.batches:
         assert f"bucket up to {batch.bucket[0]:g} s, {batch.size} samples" in text
         assert (batch.bucket[0], batch.size) in {(4.0, 6), (9.0, 4), (21.0, 2)}
@@ -212,3 +213,22 @@ def test_a_later_pass_of_a_finite_blend_has_its_own_order(corpus):
     assert first.batches[0].samples != second.batches[0].samples
     with pytest.raises(PlanError, match="has no step"):
         step_of(config | {"batch_size": 1, "drop_last": True, "max_duration": 0.99}, 1)
+
+
+def test_what_a_sample_counts_is_said_where_it_is_not_its_length(corpus):
+    plain = corpus.blend(["plain"], [1.0], {"batch_duration": 60, "shuffle": True})
+    assert "counts" not in str(step_of(plain, 0))
+    assert "counts" in str(step_of(plain | {"quadratic_duration": 20.0}, 0))
+
+
+def test_a_source_of_several_blends_is_named_once(corpus):
+    blend = corpus.blend(["plain", "other"], [1.0, 1.0], {"batch_duration": 60})
+    for name in ("seed", "micro_batches_per_step"):
+        del blend[name]
+    config = {
+        "multi_config": True, "seed": 5, "shuffle": True, "micro_batches_per_step": G,
+        "short": blend,
+    }  # fmt: skip
+    text = str(step_of(config, 0))
+    assert "short/plain" in text
+    assert "short: short/" not in text

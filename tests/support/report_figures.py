@@ -56,6 +56,9 @@ def distribution(unit: str, samples: int) -> Distribution:
         edges=tuple(map(float, edges)),
         samples=tuple(map(int, counts)),
         amount=tuple(map(float, amount)),
+        half=float(edges[9]),
+        most=float(edges[22]),
+        half_amount=float(edges[13]),
     )
 
 
@@ -248,7 +251,15 @@ def empty() -> Figures:
     only = part(
         (nothing,),
         distributions=(
-            Distribution(unit="seconds", edges=(0.0, 1.0), samples=(0,), amount=(0.0,)),
+            Distribution(
+                unit="seconds",
+                edges=(0.0, 1.0),
+                samples=(0,),
+                amount=(0.0,),
+                half=0.0,
+                most=0.0,
+                half_amount=0.0,
+            ),
         ),
         buckets=(),
         windows=0,

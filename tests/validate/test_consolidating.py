@@ -370,6 +370,9 @@ def test_of_several_resumed_runs_the_worst_is_the_answer(tmp_path):
     _, answers = judged(made, tmp_path)
     assert tags(answers) == {"Q4": "resume-rng-divergence"}
     assert answers["Q4"].detail.startswith("resumed/run1 (4 ranks after 2, 0 workers each)")
+    assert "holds other samples than the baseline, or another order; the first is" in (
+        answers["Q4"].detail
+    )
     told = {name: run["status"] for name, run in answers["Q4"].more["runs"].items()}
     assert told == {"resumed/run0": "PASS", "resumed/run1": "FAIL", "resumed/run2": "PASS"}
 
@@ -380,6 +383,9 @@ def test_the_same_run_twice_has_to_be_the_same_run(tmp_path):
     _, answers = judged(made, tmp_path)
     assert tags(answers) == {"Q5": "non-determinism"}
     assert answers["Q5"].examples[0]["found"] == {"run": "baseline/run2", "rank": 1, "step": 4}
+    assert answers["Q5"].detail.endswith(
+        "1 batch with other samples or in another order; the first is step 4 of rank 1"
+    )
 
 
 def test_a_second_run_that_ends_earlier_is_another_run(tmp_path):

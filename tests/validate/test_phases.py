@@ -274,6 +274,13 @@ def test_a_state_after_the_last_batch_is_refused_before_anything_runs(
     assert not (config.parent / "out").exists()
 
 
+def test_a_state_after_the_end_of_a_pass_is_refused_with_how_long_a_pass_is(config: Path) -> None:
+    batches = run(config, 1, phase="baseline", steps=100_000)[0].batches
+    for last in (batches - 1, batches + 50):
+        with pytest.raises(ConfigError, match=f"rank has {batches} batches, and after batch"):
+            run(config, 1, phase="baseline", checkpoint_at=last, steps=100_000)
+
+
 def test_the_truth_is_told_by_one_process(config: Path) -> None:
     with pytest.raises(ConfigError, match="by one process, and there are 2"):
         run(config, 2, phase="groundtruth")

@@ -116,7 +116,11 @@ def load_tree(path: str, *, data_blend_dir: str | None, named_by: str | None = N
             "there is no such config", where=where, fix="Correct its path"
         ) from None
     except OSError as error:
-        raise ConfigError(f"the config cannot be read: {error.strerror}", where=path) from None
+        raise ConfigError(
+            f"the config cannot be read: {error.strerror}",
+            where=path,
+            fix="Give a file that may be read",
+        ) from None
     content = parse_yaml(text, path)
     if not isinstance(content, (list, dict)):
         raise ConfigError(

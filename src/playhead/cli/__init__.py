@@ -18,6 +18,8 @@ __all__ = ["app", "exit_codes", "main"]
 
 app = typer.Typer(
     name="playhead",
+    # Rich's own markup takes `[path, weight]` for a tag, and keeps the line breaks of docstrings.
+    rich_markup_mode="markdown",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -44,7 +44,7 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="A config (.yaml); manifests, cuts or Shar folders; '\\[[path, weight], …]'; or"
+        help="A config (.yaml); manifests, cuts or Shar folders; '[[path, weight], …]'; or"
         " key=value of an entry.",
         show_default=False,
     ),
@@ -182,7 +182,7 @@ Prompt = Annotated[
     typer.Option(
         "--prompt",
         "-p",
-        help="What the prompt says of every sample, as \"\\[{'role': …, 'slots': {…}}]\".",
+        help="What the prompt says of every sample, as \"[{'role': …, 'slots': {…}}]\".",
         metavar="LIST",
         rich_help_panel=_TWO,
     ),

@@ -119,7 +119,7 @@ Buckets = Annotated[
     typer.Option(
         "--buckets",
         "-b",
-        help="Upper bounds, as '\\[5,10]', or '\\[\\[5,40],\\[5,80]]' of two lengths; or a .yaml"
+        help="Upper bounds, as '[5,10]', or '[[5,40],[5,80]]' of two lengths; or a .yaml"
         " file of `playhead bins -o`.",
         metavar="LIST",
         rich_help_panel=_SEARCH,

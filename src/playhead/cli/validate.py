@@ -78,6 +78,7 @@ def validate(
     """
     from playhead.validate.options import PhaseOptions  # noqa: PLC0415  (imports torch)
 
+    _check_folder(output_dir)
     import_all(imports or ())
     path = _one_config(config, config_option)
     made = None
@@ -166,7 +167,9 @@ def _run_one(options: PhaseOptions, *, verbose: bool) -> None:
 
         with _notes(say_here), _blamed():
             meta = run_phase(options, topology, say=say_here, tell=tell)
-    if speaks:
+    if speaks and options.phase == "groundtruth":
+        say("groundtruth: all samples of a pass, out of the columns")
+    elif speaks:
         over = ", the pass is over" if meta.is_exhausted else ""
         say(f"{meta.phase} {meta.run}: {meta.batches:,} batches of a rank{over}")
 
@@ -224,6 +227,25 @@ def _judge(validation: Validation) -> None:
         typer.echo(line)
     if verdict.exit_code:
         raise typer.Exit(verdict.exit_code)
+
+
+def _check_folder(folder: Path | None) -> None:
+    """Refuse what cannot be a folder before anything is opened.
+
+    Raises
+    ------
+    ConfigError
+        If it is a file, or lies in one.
+    """
+    if folder is None:
+        return
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ConfigError(
+            "logs and states need a folder, and this is a file",
+            where=str(there),
+            fix="Give another --output-dir",
+        )
 
 
 def _one_config(config: str | None, option: str | None) -> str:

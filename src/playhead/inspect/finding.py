@@ -166,7 +166,7 @@ def nothing_found(path: str | Path, reasons: Sequence[str], *, files: int) -> Pl
     """
     fix = "Name a file or a folder in which the state of the loader was saved"
     if not files and not reasons:
-        return SourceNotFoundError("nothing here may be a checkpoint", where=str(path), fix=fix)
+        return SourceNotFoundError("no file here could be a checkpoint", where=str(path), fix=fix)
     what = f"no position of a loader is in {files} file{'s' * (files != 1)} that could be read"
     if reasons:
         what += f"; {len(reasons)} could not: " + " | ".join(reasons[-10:])

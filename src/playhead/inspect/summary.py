@@ -245,6 +245,8 @@ class Summary:
         """Return it as JSON types, with the keys of NeMo's analyzer and `overall`."""
         facts = asdict(self)
         facts["rows"] = [row.to_row() for row in self.rows]
+        if self.overall is not None:
+            facts["overall"]["pass"] = facts["overall"].pop("pass_")
         facts["num_leaf_progress_states"] = len(self.leaf_progress)
         facts["num_summary_rows"] = len(self.rows)
         return facts

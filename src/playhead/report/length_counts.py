@@ -71,6 +71,46 @@ class LengthCounts:
         self._amounts[:size] += np.bincount(cells, weights * lengths)
         self._longest = max(self._longest, int(lengths[counted].max()))
 
+    def below(self, part: float) -> int:
+        """Return the length below which a share of all samples is, to a cell.
+
+        Parameters
+        ----------
+        part
+            The share, above 0 and up to 1.
+
+        Examples
+        --------
+        >>> counts = LengthCounts(unit=10)
+        >>> counts.add(np.array([3, 47, 71]), np.ones(3))
+        >>> counts.below(0.5), counts.below(1.0)
+        (50, 72)
+        """
+        return self._border(self._counts, part)
+
+    def amount_below(self, part: float) -> int:
+        """Return the length below which samples have a share of the sum of all lengths, to a cell.
+
+        Parameters
+        ----------
+        part
+            The share, above 0 and up to 1.
+
+        Examples
+        --------
+        >>> counts = LengthCounts(unit=10)
+        >>> counts.add(np.array([3, 7, 71]), np.ones(3))
+        >>> counts.amount_below(0.1), counts.amount_below(0.5)
+        (10, 72)
+        """
+        return self._border(self._amounts, part)
+
+    def _border(self, cells: NDArray[np.float64], part: float) -> int:
+        sums = np.cumsum(cells)
+        cell = int(np.searchsorted(sums, part * sums[-1]))
+        longest = self._longest + 1
+        return longest if cell >= _CELLS - 1 else min((cell + 1) * self._unit, longest)
+
     def bars(self) -> Bars | None:
         """Return at most some 40 bars; None where there is no sample."""
         if self._longest < 0:

@@ -15,7 +15,7 @@ from playhead.report.windows import Limit, plan_windows
 from playhead.version import own_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from playhead.loader.planned import PlannedConfig
     from playhead.loader.run import Planning
@@ -40,6 +40,7 @@ def make_figures(
     world_size: int,
     windows: int | None = None,
     hours_per_hour: float | None = None,
+    notes: Sequence[str] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> Figures:
     """Plan some windows of a config and look at every leaf once; no audio is read.
@@ -60,6 +61,8 @@ def make_figures(
         whole pass, or its first 1,000 windows or ten million samples.
     hours_per_hour
         Hours of audio that one GPU trains on in an hour; None estimates no times.
+    notes
+        What was said of the config when it was opened, in sentences.
     say
         Told what is being done, in a few words.
 
@@ -107,7 +110,7 @@ def make_figures(
         tokens_per_step=_per_step(found, per_step, _tokens) or None,
         parts=tuple(parts),
         time=_time(hours_per_hour, hours, steps, world_size),
-        notes=notes_of(planned, parts, found),
+        notes=(*notes_of(planned, parts, found), *notes),
     )
 
 

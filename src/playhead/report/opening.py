@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from playhead.loader.planned import open_planned
@@ -10,7 +12,7 @@ from playhead.loader.seeds import resolve_seed
 from playhead.report.making import make_figures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from playhead.report.figures import Figures
@@ -71,15 +73,16 @@ def report_figures(
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
-    planned = open_planned(
-        config,
-        world_size=world_size,
-        section=section,
-        strict=strict,
-        overrides=overrides,
-        data_blend_dir=data_blend_dir,
-        tokenizer=tokenizer,
-    )
+    with _collected() as notes:
+        planned = open_planned(
+            config,
+            world_size=world_size,
+            section=section,
+            strict=strict,
+            overrides=overrides,
+            data_blend_dir=data_blend_dir,
+            tokenizer=tokenizer,
+        )
     asked = planned.options.seed if seed is None else seed
     return make_figures(
         planned,
@@ -89,8 +92,24 @@ def report_figures(
         world_size=world_size,
         windows=windows,
         hours_per_hour=hours_per_hour,
+        notes=notes,
         say=say,
     )
+
+
+@contextmanager
+def _collected() -> Generator[list[str]]:
+    """Collect what training would warn of as sentences; they belong into the report."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield notes
+    for one in caught:
+        if issubclass(one.category, UserWarning):
+            text = str(one.message).rstrip(".")
+            notes.append(f"{text[:1].upper()}{text[1:]}.")
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _named(config: Any) -> str:

@@ -121,6 +121,9 @@ def _distribution(counts: LengthCounts, unit: str, length: int, amount: int) -> 
         edges=tuple((bars.edges / length).tolist()),
         samples=tuple(np.rint(bars.samples).astype(np.int64).tolist()),
         amount=tuple((bars.amount / amount).tolist()),
+        half=counts.below(0.5) / length,
+        most=counts.below(0.95) / length,
+        half_amount=counts.amount_below(0.5) / length,
     )
 
 

@@ -38,7 +38,7 @@ def step_text(contents: StepContents) -> str:
         ["source", "weight", "draws of the window", "samples here"],
         [
             [
-                _of(leaf.part) + leaf.name,
+                leaf.name,
                 f"{leaf.weight:.2%}",
                 f"{leaf.quota:,} of {leaf.draws_of_window:,}",
                 f"{leaf.samples:,}",
@@ -83,11 +83,19 @@ def _batch(batch: StepBatch) -> list[str]:
 
 def _samples(batch: StepBatch) -> list[str]:
     samples = batch.samples
-    header = ["source", "pass", "draw", "row", "length", "counts"]
+    header = ["source", "pass", "draw", "row", "length"]
+    # Most often it is the length once more.
+    costs = any(sample.cost != sample.seconds for sample in samples)
     ids = any(sample.id is not None for sample in samples)
     tokens = any(sample.tokens is not None for sample in samples)
     changed = [_changes(sample) for sample in samples]
-    header += ["tokens"] * tokens + ["id"] * ids + ["changed"] * any(changed) + ["where"]
+    header += (
+        ["counts"] * costs
+        + ["tokens"] * tokens
+        + ["id"] * ids
+        + ["changed"] * any(changed)
+        + ["where"]
+    )
     rows: list[list[str]] = []
     for sample, changes in zip(samples, changed, strict=True):
         rows.append(
@@ -97,7 +105,7 @@ def _samples(batch: StepBatch) -> list[str]:
                 f"{sample.place + 1:,} of {sample.rows_of_pass:,}",
                 f"{sample.row:,}",
                 "" if sample.seconds is None else f"{sample.seconds:g} s",
-                f"{sample.cost:,.6g}",
+                *([f"{sample.cost:,.6g}"] * costs),
                 *(["" if sample.tokens is None else f"{sample.tokens:,}"] * tokens),
                 *([sample.id or ""] * ids),
                 *([changes] * any(changed)),

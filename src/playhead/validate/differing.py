@@ -65,6 +65,17 @@ class Difference:
         """
         return [self._example(*map(int, pair)) for pair in pairs[:MOST_EXAMPLES]]
 
+    def first(self, pairs: NDArray[np.int64]) -> str:
+        """Say where the first batch is that differs, in the run that was found.
+
+        Parameters
+        ----------
+        pairs
+            Numbers in both; shape (n, 2), n > 0.
+        """
+        place = self._example(*map(int, pairs[0]))["found"]
+        return f"the first is step {place['step']} of rank {place['rank']}"
+
     def _example(self, expected: int, found: int) -> dict[str, Any]:
         ours, theirs = self.expected.run, self.found.run
         first, second = int(self.expected.batches[expected]), int(self.found.batches[found])

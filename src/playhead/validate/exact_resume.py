@@ -13,8 +13,6 @@ from playhead.validate.differing import Stretch, compare, places
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from playhead.validate.differing import Difference
     from playhead.validate.reading import Run
 
@@ -120,24 +118,27 @@ def _judge_batches(one: Difference) -> Answer:
     """Compare batch by batch."""
     checked = {"compared": one.both}
     if len(one.other_samples):
-        count = said(len(one.other_samples), "batch", several="batches")
+        number = len(one.other_samples)
+        count = said(number, "batch", several="batches")
+        what = f"{'holds' if number == 1 else 'hold'} other samples than the baseline"
         return Answer(
             question="Q4",
             status="FAIL",
             tag=_ORDER,
-            detail=f"{count} of {one.both:,} hold other samples than the baseline, or another order"
-            + _first(one, one.other_samples),
+            detail=f"{count} of {one.both:,} {what}, or another order;"
+            f" {one.first(one.other_samples)}",
             examples=one.examples(one.other_samples),
             more=checked,
         )
     if len(one.other_content):
-        count = said(len(one.other_content), "batch", several="batches")
+        number = len(one.other_content)
+        count = said(number, "batch", several="batches")
+        what = f"{'holds' if number == 1 else 'hold'} the same samples and other tensors"
         return Answer(
             question="Q4",
             status="FAIL",
             tag=_CONTENT,
-            detail=f"{count} of {one.both:,} hold the same samples and other tensors"
-            + _first(one, one.other_content),
+            detail=f"{count} of {one.both:,} {what}; {one.first(one.other_content)}",
             examples=one.examples(one.other_content),
             more=checked,
         )
@@ -164,13 +165,6 @@ def _judge_batches(one: Difference) -> Answer:
         detail=f"{count} after the checkpoint hold the same {what} in the same order",
         more=checked,
     )
-
-
-def _first(one: Difference, pairs: NDArray[np.int64]) -> str:
-    """Where the first of them is."""
-    example = one.examples(pairs[:1])[0]
-    rank, step = (example["found"][name] for name in ("rank", "step"))
-    return f"; the first is step {step} of rank {rank}"
 
 
 def _beyond_shared_steps(one: Difference) -> tuple[int, int]:

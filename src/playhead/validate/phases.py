@@ -186,10 +186,11 @@ class _Phase:
                 f"batch {asked} lies inside an optimizer step, which has {per_step} batches of each"
                 f" rank: a state is a whole number of steps, and is saved after batch {end}"
             )
-        if end + 1 >= steps or (loader.finite and not _has_batch(loader, end + 1)):
+        has = min(steps, _count(loader, end + 2)) if loader.finite else steps
+        if end + 1 >= has:
             raise ConfigError(
-                f"after batch {end}, counted from 0, no batch is left that a resumed run could"
-                " be compared with",
+                f"a rank has {has} batches, and after batch {end}, counted from 0, no batch is left"
+                " that a resumed run could be compared with",
                 fix="Use a lower --checkpoint-at, more --steps, or more data",
             )
         return end
@@ -225,11 +226,12 @@ class _Phase:
             self._full.write(self._log.with_name(f"full_summary_rank_{rank:03d}.json"))
 
 
-def _has_batch(loader: Loader, batch: int) -> bool:
-    """Whether a fresh loader has a batch of that number."""
+def _count(loader: Loader, most: int) -> int:
+    """How many batches a fresh loader has; `most` where it has more."""
     run = loader.planning.run(loader.next_position(), _topology_of(loader))
     try:
-        return next(run.batches(batch), None) is not None
+        # To count a pass is to plan all of it.
+        return run.count() if next(run.batches(most), None) is None else most
     finally:
         run.close()
 

@@ -158,15 +158,16 @@ def same_again(baselines: Sequence[Run]) -> Answer:
     changed = worst.other_samples if len(worst.other_samples) else worst.other_content
     counts = [
         (len(worst.missing) + len(worst.extra), "only one of them has"),
-        (len(worst.other_samples), "hold other samples or another order"),
-        (len(worst.other_content), "hold the same samples and other tensors"),
+        (len(worst.other_samples), "with other samples or in another order"),
+        (len(worst.other_content), "with the same samples and other tensors"),
     ]
     what = "; ".join(f"{said(n, 'batch', several='batches')} {how}" for n, how in counts if n)
+    where = f"; {worst.first(changed)}" if len(changed) else ""
     return Answer(
         question="Q5",
         status="FAIL",
         tag="non-determinism",
-        detail=f"{first.name} and {worst.found.run.name} differ: {what}",
+        detail=f"{first.name} and {worst.found.run.name} differ: {what}{where}",
         examples=worst.examples(changed),
         more={"compared": worst.both},
     )

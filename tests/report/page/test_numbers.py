@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.report.page.numbers import count, exact, hours, length, number, share, span, volume
-from playhead.report.page.sections.lengths import below
 
 sizes = st.floats(1e-6, 1e12)
 SECONDS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
@@ -68,16 +67,3 @@ def test_what_is_no_number_is_a_dash(value):
 @given(st.floats(allow_nan=False) | st.integers())
 def test_a_program_reads_the_very_same_number(value):
     assert type(value)(exact(value)) == value
-
-
-@given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.floats(0, 1))
-def test_what_lies_below_a_length_is_the_share_that_was_asked_for(bars, part):
-    edges = [float(border) for border in range(len(bars) + 1)]
-    found = below(edges, bars, part)
-    assert edges[0] <= found <= edges[-1]
-    total = sum(bars)
-    if total:
-        place = min(int(found), len(bars) - 1)
-        held = sum(bars[:place]) + bars[place] * (found - place)
-        # Three digits of a length are not all of it.
-        assert held == pytest.approx(part * total, abs=0.06 * max(bars))

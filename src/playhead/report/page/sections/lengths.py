@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playhead.report.figures import Distribution
     from playhead.report.page.markup import Markup
 
-__all__ = ["below", "lengths"]
+__all__ = ["lengths"]
 
 
 def lengths(distribution: Distribution, prefix: str) -> Section:
@@ -37,7 +37,7 @@ def lengths(distribution: Distribution, prefix: str) -> Section:
     total = sum(distribution.samples)
     says = (
         f"Each bar is the share of the samples of a pass that are so many {unit} long; the line is"
-        f" the share of {amount} that they hold. Shares between bars are interpolated."
+        f" the share of {amount} that they hold."
     )
     shown: tuple[Markup, ...] = ()
     if total:
@@ -52,37 +52,10 @@ def lengths(distribution: Distribution, prefix: str) -> Section:
     )
 
 
-def below(edges: Sequence[float], bars: Sequence[float], part: float) -> float:
-    """Return the length below which some share of what bars count lies.
-
-    Parameters
-    ----------
-    edges
-        Borders of the bars.
-    bars
-        What they count, evenly between their borders.
-    part
-        The share, 0 to 1.
-
-    Examples
-    --------
-    >>> below((0.0, 10.0, 20.0), (3, 1), 0.75), below((0.0, 10.0, 20.0), (3, 1), 0.5)
-    (10.0, 6.67)
-    """
-    sums = np.concatenate([[0.0], np.cumsum(np.asarray(bars, dtype=np.float64))])
-    wanted = part * sums[-1]
-    place = max(1, int(np.searchsorted(sums, wanted)))
-    low, high = edges[place - 1], edges[place]
-    inside = sums[place] - sums[place - 1]
-    found = low if inside == 0 else low + (high - low) * (wanted - sums[place - 1]) / inside
-    return float(f"{found:.3g}")
-
-
 def _facts(distribution: Distribution) -> list[Fact]:
-    unit, edges = distribution.unit, distribution.edges
+    unit, half, most = distribution.unit, distribution.half, distribution.most
     total, amount = sum(distribution.samples), sum(distribution.amount)
-    half, most = (below(edges, distribution.samples, part) for part in (0.5, 0.95))
-    heavy = below(edges, distribution.amount, 0.5) if amount else None
+    heavy = distribution.half_amount if amount else None
     return [
         Fact(name="Samples of a pass", shown=count(total), value=total),
         Fact(
@@ -119,8 +92,7 @@ def _plot(distribution: Distribution, name: str) -> Markup:
         axes.xaxis.set_major_formatter(lambda value, _: number(value))
         axes.grid(axis="y", color=GRID)
 
-    half = length(below(distribution.edges, distribution.samples, 0.5), unit)
-    most = length(below(distribution.edges, distribution.samples, 0.95), unit)
+    half, most = length(distribution.half, unit), length(distribution.most, unit)
     return plotted(
         draw,
         name=name,
