@@ -308,6 +308,25 @@ def _get_batch() -> list[Figure]:
     ]
 
 
+def _looking() -> list[Figure]:
+    leaves = "80,000 manifests with 10M rows"
+    report = (
+        ("figures_s", f"figures of a report of {leaves}", "CPU-s"),
+        ("page_s", "the page of them", "CPU-s"),
+        ("page_mb", "size of that page", "MB"),
+    )
+    checkpoint = (
+        ("with_config_s", f"inspecting a position in {leaves}, exactly", "CPU-s"),
+        ("alone_s", "inspecting it without its config", "CPU-s"),
+        ("five_gb_s", "the same in a checkpoint of 5 GB, without its config", "CPU-s"),
+    )
+    return [
+        Figure(bench=bench, key=key, what=what, unit=unit, better="less")
+        for bench, lines in (("config_report", report), ("checkpoint", checkpoint))
+        for key, what, unit in lines
+    ]
+
+
 FIGURES: list[Figure] = [
     *_streams(),
     *_shar(),
@@ -453,6 +472,7 @@ FIGURES: list[Figure] = [
         bound=1.2,
     ),
     *_bins(),
+    *_looking(),
     Figure(
         bench="startup",
         key="help_s",
