@@ -181,7 +181,20 @@ def check_worst(part, batches, config):
         else:
             assert one.cost == pytest.approx(cost(batch) / (limit * 1e6))
         costs.append(cost(batch))
-    assert costs == sorted(map(cost, batches), reverse=True)[: len(costs)]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] == max(map(cost, batches))
+    shown = [batches[one.step * G + one.slot] for one in part.worst]
+    assert len({id(batch) for batch in shown}) == len(shown)
+    for most in (len, longest, lambda batch: len(batch) * longest(batch)):
+        assert max(map(most, shown)) == max(map(most, batches))
+    dearest = {}
+    for batch in batches:
+        dearest[len(batch)] = max(cost(batch), dearest.get(len(batch), 0))
+    # Three of the ten may be those of the longest sample, the most samples, the most padded.
+    firsts = sorted(((dear, size) for size, dear in dearest.items()), reverse=True)[:7]
+    assert {size for _, size in firsts} <= {len(batch) for batch in shown} or len(
+        {dear for dear, _ in firsts}
+    ) < len(firsts)
 
 
 def check_steps(part, counted, config):
@@ -304,6 +317,8 @@ def test_batches_by_tokens_are_measured_in_tokens(corpus, packed):
     most = max(range(len(costs)), key=costs.__getitem__)
     assert part.worst[0].tokens == max(counts[part.worst[0].step * G + part.worst[0].slot])
     assert part.worst[0].cost == pytest.approx(costs[most] / 300)
+    for one in part.worst:
+        assert one.total == pytest.approx(costs[one.step * G + one.slot])
 
 
 def test_bins_of_two_lengths_have_both_in_their_bounds(corpus):

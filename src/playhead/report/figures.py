@@ -164,7 +164,8 @@ class WorstBatch:
     longest: float
     """Its longest sample, in the unit of the part."""
     total: float
-    """Samples times the longest: what is padded to, in the unit of the part."""
+    """Samples times the longest, what is padded to; where batches are packed the sum of all. In the
+    unit of the part."""
     tokens: int | None
     """Most tokens of a sample, where they are counted."""
     cost: float | None
@@ -222,7 +223,9 @@ class PartFigures:
     localities: tuple[LocalityFigures, ...]
     """What either order of passes costs."""
     worst: tuple[WorstBatch, ...]
-    """The ten micro-batches that take the most memory, the worst first."""
+    """Ten micro-batches that take the most memory, those that cost the most first. Those with the
+    longest sample, the most samples and the most `total` are among them; each of the others is the
+    most costly with its number of samples, as long as there are enough such numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

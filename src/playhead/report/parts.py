@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from playhead.loader.run import Planning
     from playhead.report.length_counts import LengthCounts
     from playhead.report.passes import Passes
-    from playhead.report.windows import PlannedWindows, Stretch, Worst
+    from playhead.report.windows import PlannedWindows, Stretch
+    from playhead.report.worst import Worst
 
 __all__ = ["PartSource", "part_figures"]
 
@@ -152,15 +153,15 @@ def _point(stretch: Stretch, first_step: int) -> BlendPoint:
 def _worst(one: Worst, source: PartSource, world_size: int) -> WorstBatch:
     batching = source.planning.batching
     limit = Effort.of(batching).limit
-    longest = in_unit(one.longest, in_tokens=batching.in_tokens)
+    in_tokens = batching.in_tokens
     return WorstBatch(
         step=source.steps[one.step],
         slot=one.slot,
         rank=one.slot % world_size,
-        samples=one.costly.samples,
-        longest=longest,
-        total=one.costly.samples * longest,
+        samples=one.shape.samples,
+        longest=in_unit(one.shape.longest, in_tokens=in_tokens),
+        total=in_unit(one.shape.padded, in_tokens=in_tokens),
         tokens=one.tokens,
-        cost=None if limit is None else one.costly.cost / limit,
+        cost=None if limit is None else one.cost / limit,
         leaves=tuple(source.leaves[leaf].name for leaf in one.leaves),
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from playhead.plan.batch_columns import BatchColumns
+from playhead.report.worst import Worst, worst_of, worst_of_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,11 +19,9 @@ if TYPE_CHECKING:
 
     from playhead.loader.run import Planning
     from playhead.plan import Position, WindowPlan
-    from playhead.plan.stats import Costly
 
-__all__ = ["Limit", "PlannedWindows", "Stretch", "Worst", "plan_windows"]
+__all__ = ["Limit", "PlannedWindows", "Stretch", "plan_windows"]
 
-_WORST = 10
 # Stretches of a blend over time, and numbers in all of them together.
 _STRETCHES = 24
 _MOST_SHARES = 200_000
@@ -57,23 +56,6 @@ class Stretch(NamedTuple):
     """Their tokens; None where nothing counts them."""
 
 
-class Worst(NamedTuple):
-    """A micro-batch that takes much memory."""
-
-    step: int
-    """Its step, counted from the start of the windows."""
-    slot: int
-    """Its slot."""
-    costly: Costly
-    """What it is."""
-    longest: int
-    """Its longest sample (µs, or tokens)."""
-    tokens: int | None
-    """Most tokens of a sample; None where nothing counts them."""
-    leaves: tuple[int, ...]
-    """Leaves of its samples, the largest share first."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PlannedWindows:
     """Windows of one blend, from its start on."""
@@ -91,7 +73,7 @@ class PlannedWindows:
     most_copies: int
     """How often the same row is in one micro-batch, at most."""
     worst: tuple[Worst, ...]
-    """The micro-batches that take the most memory, the worst first."""
+    """Ten micro-batches that take the most memory, the most costly first."""
     is_whole: bool
     """Whether that is a whole finite pass."""
     rows_left: int
@@ -156,7 +138,7 @@ def plan_windows(
         samples += int(batches[-1].size.sum())
         pieces = _pieces(samples, len(steps), limit, len(draws))
         stretches += _stretches(plan, first_step, pieces, len(draws))
-        worst = sorted([*worst, *_worst_of(plan, first_step)], key=_badness)[:_WORST]
+        worst += worst_of_window(plan, first_step)
         dropped.update(stats.dropped)
         copies = max(copies, stats.most_copies)
         for key, drawn in stats.draws.items():
@@ -175,7 +157,7 @@ def plan_windows(
         draws=draws,
         dropped=dict(dropped),
         most_copies=copies,
-        worst=tuple(worst),
+        worst=worst_of(worst),
         is_whole=planning.finite and plan.is_end,
         rows_left=(
             sum(leaf.remaining for leaf in position.leaves.values()) if planning.finite else 0
@@ -236,38 +218,3 @@ def _joined(parts: Sequence[Stretch]) -> Stretch:
         np.sum([one.length_us for one in parts], axis=0),
         np.sum(tokens, axis=0) if tokens else None,
     )
-
-
-def _worst_of(plan: WindowPlan, first_step: int) -> list[Worst]:
-    found = {
-        (one.step, one.slot): one
-        for kind in plan.stats.costliest(plan.first_step, _WORST)
-        for one in kind
-    }
-    in_tokens = plan.stats.batches.batching.in_tokens
-    worst: list[Worst] = []
-    for one in sorted(found.values(), key=_weight)[:_WORST]:
-        items = plan.items(one.step, one.slot)
-        tokens = items.tokens if items.size is None else items.size
-        counts = np.bincount(items.leaf)
-        order = np.argsort(-counts, kind="stable")
-        worst.append(
-            Worst(
-                first_step + one.step - plan.first_step,
-                one.slot,
-                one,
-                max(int(items.lengths(in_tokens=in_tokens).max()), 0),
-                None if tokens is None else int(tokens.max()),
-                tuple(order[counts[order] > 0].tolist()),
-            )
-        )
-    return worst
-
-
-def _weight(one: Costly) -> tuple[float, int, int]:
-    """What batches are ordered by, the worst first: as bins have them, in both lengths."""
-    return (-float(one.cost) * one.second, one.step, one.slot)
-
-
-def _badness(one: Worst) -> tuple[float, int, int]:
-    return (_weight(one.costly)[0], one.step, one.slot)

@@ -68,8 +68,18 @@ class Section:
         )
 
 
-def facts(shown: Sequence[Fact]) -> Markup:
-    """Return a list of facts, each with its name."""
+def facts(shown: Sequence[Fact], *, most: int = 4) -> Markup:
+    """Return a list of facts, each with its name.
+
+    Parameters
+    ----------
+    shown
+        The facts.
+    most
+        How many stand side by side at most; rows have about equal numbers of them.
+    """
+    rows = -(-len(shown) // most)
+    columns = -(-len(shown) // max(rows, 1))
     return element(
         "dl",
         *(
@@ -87,5 +97,5 @@ def facts(shown: Sequence[Fact]) -> Markup:
             )
             for one in shown
         ),
-        attributes={"class": "facts"},
+        attributes={"class": "facts", "style": f"--columns: {columns}"},
     )

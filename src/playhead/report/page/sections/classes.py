@@ -122,6 +122,7 @@ def _plot(part: PartFigures, name: str) -> Markup:
         batches, fill, padding = panels
         batches.bar(places, [one.batches for one in buckets], width=0.9, color=SERIES[0])
         batches.set_ylabel("batches")
+        batches.yaxis.set_major_formatter(lambda value, _: number(value))
         fill.bar(places, [100 * (one.fill or 0) for one in buckets], width=0.9, color=SERIES[2])
         fill.set_ylabel("fill, %")
         fill.set_ylim(0, 100)

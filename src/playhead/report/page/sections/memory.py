@@ -27,8 +27,12 @@ def memory(part: PartFigures, prefix: str, *, figures: Figures) -> Section:
     worst = part.worst
     says = Markup("There is nothing to see: no batch was planned.")
     if worst:
-        many = "largest micro-batch" if len(worst) == 1 else f"{len(worst)} largest micro-batches"
-        what = f"The {many} of {counted(part.steps, 'planned step')}. What fits these fits all."
+        what = (
+            f"The micro-batches of {counted(part.steps, 'planned step')} that cost the most (of"
+            " those with equally many samples the most costly one), and those with the most"
+            " samples, the longest sample and the most seconds or tokens after padding. A model"
+            " that can take these can take the others."
+        )
         # Steps of one blend of several are not those of training.
         command = None if part.name else element("code", _command(figures, worst[0]))
         says = joined([what, None if command is None else " To see one: ", command])
@@ -37,7 +41,7 @@ def memory(part: PartFigures, prefix: str, *, figures: Figures) -> Section:
         title="Most memory",
         says=says,
         plots=(_plot(part, f"{prefix}plot-memory"),) if worst else (),
-        numbers=(_table(part),) if worst else (),
+        below=(_table(part),) if worst else (),
     )
 
 
@@ -65,7 +69,7 @@ def _table(part: PartFigures) -> Markup:
             title=f"Padded, {part.unit}",
             value=lambda one: one.total,
             shown=precise,
-            about="Samples times the longest",
+            about="Samples times the longest; the sum of all where batches are packed",
         ),
         Column(
             title="Tokens",
@@ -93,12 +97,10 @@ def _plot(part: PartFigures, name: str) -> Markup:
     values = [one.total for one in part.worst]
     words = [length(value, part.unit) for value in values]
     return plotted(
-        lambda panels: draw_bars(
-            panels[0], names, values, words, axis=f"samples times the longest, {part.unit}"
-        ),
+        lambda panels: draw_bars(panels[0], names, values, words, axis=f"padded to, {part.unit}"),
         name=name,
         title="The micro-batches that take the most memory, by what they are padded to",
-        description="Bars, the largest first: "
+        description="Bars, those that cost the most first: "
         + "; ".join(f"{one}, {said}" for one, said in zip(names, words, strict=True))
         + ".",
         height=bars_height(len(names)),

@@ -32,7 +32,8 @@ def summary(figures: Figures) -> Section:
         below=(
             *_notes(figures),
             facts(
-                [*_amounts(figures), *([] if several else _quality(parts)), *time_facts(figures)]
+                [*_amounts(figures), *([] if several else _quality(parts)), *time_facts(figures)],
+                most=6,
             ),
             *((_blends(parts),) if several else ()),
         ),
