@@ -108,6 +108,7 @@ def test_a_step_is_printed_sample_by_sample_as_text_and_as_json(corpus, playhead
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (("--json", "-o", "-"), "both be written to stdout"),
         (("--rank", 0), "only steps have --rank"),
         (("--ids",), "only steps have --ids"),
         (("--from", "last.ckpt"), "only steps have --from"),
@@ -179,7 +180,15 @@ def test_wrong_input_is_one_line_and_exit_code_2(name, corpus, playhead, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "option", [("--world-size", 0), ("--windows", 0), ("--hours-per-hour", -1), ("--seed", -1)]
+    "option",
+    [
+        ("--world-size", 0),
+        ("--windows", 0),
+        ("--hours-per-hour", -1),
+        ("--hours-per-hour", "inf"),
+        ("--hours-per-hour", "nan"),
+        ("--seed", -1),
+    ],
 )
 def test_numbers_that_cannot_be_are_refused(option, corpus, playhead):
     ran = playhead(corpus / "train.yaml", *option)

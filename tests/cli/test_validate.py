@@ -13,6 +13,7 @@ import yaml
 from playhead.cli.validate import _blamed
 from playhead.cli.validate import validate as validate_everything
 from playhead.errors import ConfigError, WorkerError
+from playhead.storage.held import hold
 from playhead.validate.meta import RunMeta, read_meta
 from support.command import Ran, run_command
 from support.corpus import nemo_corpus
@@ -218,6 +219,32 @@ def test_ranks_that_do_not_meet_are_told_how_to_start(playhead: Playhead) -> Non
     ran = playhead(*GUIDE, "--phase", "baseline", RANK="0", WORLD_SIZE="2")
     assert ran.returncode == 2
     assert "Start them with torchrun" in ran.stderr
+
+
+def test_ranks_are_not_started_by_every_process_of_torchrun(
+    folder: Path, playhead: Playhead
+) -> None:
+    ran = playhead("config.yaml", "-o", "out", LOCAL_WORLD_SIZE="2")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "Torchrun started 2 of these" in ran.stderr
+    assert not (folder / "out").exists()
+
+
+def test_two_validations_do_not_share_a_folder(
+    folder: Path, playhead: Playhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("playhead.validate.launch.run_ranks", lambda *_, **__: pytest.fail("runs"))
+    log = folder / "out" / "baseline" / "run0" / "rank_000.jsonl"
+    for path in (log, folder / "out" / "processes" / "lock"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    held = hold(folder / "out" / "processes" / "lock")
+    assert held is not None
+    ran = playhead("config.yaml", "-o", "out")
+    assert ran.returncode == 2
+    assert "another validation runs in this folder" in ran.stderr.lower()
+    assert log.exists()
+    held.close()
 
 
 def test_help_is_of_the_command_and_names_the_one_below(playhead: Playhead) -> None:

@@ -210,6 +210,7 @@ def test_a_later_pass_of_a_finite_blend_has_its_own_order(corpus):
     config = corpus.blend(["plain"], [1.0], {"batch_size": 5, "force_finite": True})
     first, second = (check(config | {"shuffle": True}, step) for step in (0, 2))
     assert (first.pass_number, second.pass_number) == (0, 1)
+    assert [window.number for one in (first, second) for window in one.windows] == [0, 0]
     assert first.batches[0].samples != second.batches[0].samples
     with pytest.raises(PlanError, match="has no step"):
         step_of(config | {"batch_size": 1, "drop_last": True, "max_duration": 0.99}, 1)

@@ -13,7 +13,7 @@ from playhead.cli.bins_checks import refuse_idle
 from playhead.cli.configs import import_all
 from playhead.cli.options import DataBlendDir, Imports, Section, Tokenizer, parse_spec
 from playhead.cli.progress import say, stages
-from playhead.errors import TopologyError
+from playhead.errors import ConfigError, TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,7 @@ def report(
         float | None,
         typer.Option(
             min=0.001,
+            max=1e9,
             help="Hours of audio that one GPU trains on in an hour, for times.",
             metavar="X",
         ),
@@ -130,6 +131,11 @@ def report(
         return
     idle = {"rank": rank, "ids": ids or None, "from": checkpoint}
     refuse_idle("steps", "Give --step too, or leave it out", **idle)
+    if as_json and output == _STDOUT:
+        raise ConfigError(
+            "--json and --output - would both be written to stdout",
+            fix="Give the page a file, or leave one of them out",
+        )
     path = output if output is not None or as_json else "report.html"
     if path is not None:
         _check_page(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import traceback
@@ -100,6 +101,7 @@ def validate(
         "dataset": made,
     }
     if phase is None:
+        _check_one_process()
         _refuse({"--run-idx": bool(run_idx), "--state-dir": state_dir is not None}, "needs --phase")
         switches = {
             "--config": path,
@@ -254,6 +256,23 @@ def _one_config(config: str | None, option: str | None) -> str:
     if config is not None and option is not None and config != option:
         raise typer.BadParameter(f"there are two configs, {config} and {option}")
     return str(config or option)
+
+
+def _check_one_process() -> None:
+    """Refuse to start ranks in every one of the processes that torchrun started.
+
+    Raises
+    ------
+    ConfigError
+        If it did start several here.
+    """
+    processes = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    if processes.isdecimal() and int(processes) > 1:
+        raise ConfigError(
+            f"torchrun started {processes} of these, and each would start ranks of its own",
+            where="LOCAL_WORLD_SIZE",
+            fix="Start it once, without torchrun, or give a --phase",
+        )
 
 
 def _numbers(text: str | None, option: str, *, least: int) -> tuple[int, ...]:

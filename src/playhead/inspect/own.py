@@ -11,6 +11,7 @@ from playhead.inspect.padding import Padding
 from playhead.inspect.replay import MOST_REPLAYED, draws_before, replayed
 from playhead.inspect.sources import sources_of
 from playhead.inspect.summary import Overall, Summary
+from playhead.plan.opening import WINDOWS_OF_A_PASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +133,7 @@ def _overall(
     padding, of = _padding(found, parts, known, most_replayed)
     return Overall(
         step=found.step,
-        window=position.window,
+        window=position.window % WINDOWS_OF_A_PASS,
         micro_batches_per_step=position.micro_batches_per_step,
         finite=finite,
         pass_=max((one.pass_ for one in found.parts.values() if one.shape.finite), default=0),

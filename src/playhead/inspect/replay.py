@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from playhead.errors import PlanError, PositionError
 from playhead.inspect.padding import Padding
 from playhead.plan import plan_window, start
+from playhead.plan.opening import WINDOWS_OF_A_PASS
 
 if TYPE_CHECKING:
     from playhead.loader.run import Planning
@@ -45,7 +46,7 @@ def replayed(position: Position, planning: Planning, *, most_draws: int) -> Padd
         None where it would take more, or where the run went another way: then the position is not
         where the plan arrives.
     """
-    windows = position.window & 0xFFFF_FFFF
+    windows = position.window % WINDOWS_OF_A_PASS
     if draws_before(position) + windows * _DRAWS_OF_A_WINDOW > most_draws:
         return None
     target = _opened(position)

@@ -191,7 +191,7 @@ class Overall:
     step: int
     """Optimizer steps handed out since the start of training."""
     window: int
-    """Number of the running window."""
+    """Number of the running window, counted from 0 in every pass of a finite loader."""
     micro_batches_per_step: int
     """Micro-batches of a step over all ranks, G."""
     finite: bool

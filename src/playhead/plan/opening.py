@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.settings import Shape
 
-__all__ = ["default_draws", "open_window", "start"]
+__all__ = ["WINDOWS_OF_A_PASS", "default_draws", "open_window", "start"]
+
+WINDOWS_OF_A_PASS = 1 << 32
+"""Windows of different passes have different numbers, so that what is keyed by the window never
+repeats: those of finite pass *e* begin with *e* times this."""
 
 _STEPS = 100
 _FEWEST_STEPS = 10
-# Windows of different passes have different numbers: what is keyed by the window never repeats.
-_WINDOWS_OF_A_PASS = 1 << 32
 _MOST_ITEMS = 1_200_000
 # Filters may refuse most draws: a window then takes more, but not endlessly many.
 _MOST_DRAWS = 4 * _MOST_ITEMS
@@ -68,7 +70,7 @@ def start(
         batching,
         seed=seed,
         step=step,
-        window=pass_ * _WINDOWS_OF_A_PASS,
+        window=pass_ * WINDOWS_OF_A_PASS,
         moved={},
         pass_=pass_,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from playhead.plan.effort import Effort
+from playhead.plan.opening import WINDOWS_OF_A_PASS
 from playhead.report.buckets import limit_text
 from playhead.report.step import StepBatch, StepLeaf, StepSample, StepWindow
 from playhead.report.step_rows import StepRows
@@ -57,7 +58,7 @@ class StepOfBlend:
         return StepWindow(
             part=self._found.part,
             seed=position.seed,
-            number=position.window,
+            number=position.window % WINDOWS_OF_A_PASS,
             step=self._found.step,
             steps=plan.num_steps,
             order=position.order_of_passes,

@@ -31,7 +31,8 @@ def step_text(contents: StepContents) -> str:
         whose = f"all {contents.world_size} ranks" if contents.world_size > 1 else "one rank"
     title = (
         f"step {contents.step:,} of seed {contents.seed}, pass {contents.pass_number}:"
-        f" {contents.micro_batches_per_step} micro-batches a step; those of {whose}"
+        f" {_counted(contents.micro_batches_per_step, 'micro-batch', 'micro-batches')} a step;"
+        f" those of {whose}"
     )
     lines = [title, *map(_window, contents.windows), ""]
     lines += _table(
@@ -51,6 +52,10 @@ def step_text(contents: StepContents) -> str:
     return "\n".join(lines)
 
 
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
+
+
 def _of(part: str) -> str:
     return f"{part}: " if part else ""
 
@@ -65,13 +70,14 @@ def _window(window: StepWindow) -> str:
 
 def _batch(batch: StepBatch) -> list[str]:
     unit = " s" if batch.unit == "seconds" else " tokens"
-    said = [f"{_of(batch.part)}slot {batch.slot}, rank {batch.rank}: {len(batch.samples)} samples"]
+    count = _counted(len(batch.samples), "sample", "samples")
+    said = [f"{_of(batch.part)}slot {batch.slot}, rank {batch.rank}: {count}"]
     if batch.bucket is not None:
         bound = " and ".join(
             f"{value:g}{unit if not number else ' tokens'}"
             for number, value in enumerate(batch.bucket)
         )
-        size = "" if batch.size is None else f", {batch.size} samples"
+        size = "" if batch.size is None else f", {_counted(batch.size, 'sample', 'samples')}"
         said.append(f"bucket up to {bound}{size}")
     said.append(batch.limit)
     said.append(f"{batch.fill:.1%} full")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from playhead.errors import ConfigError
 from playhead.local_ranks import run_ranks
+from playhead.storage.held import hold
 from playhead.validate.consolidating import Verdict, consolidate
 from playhead.validate.extent import check_resumed_ranks, choose_extent
 from playhead.validate.leftovers import remove_all_runs
@@ -16,9 +18,11 @@ from playhead.validate.whole_pass import why_no_pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playhead.loader.fusion import FusedPlanning
     from playhead.loader.run import Planning
+    from playhead.storage.held import Held
     from playhead.validate.extent import Extent
     from playhead.validate.meta import RunMeta
     from playhead.validate.options import PhaseOptions
@@ -94,9 +98,17 @@ class _Phases:
 
     def run(self) -> Verdict:
         """Run them."""
-        asked = self._asked
         planning, extent = self._opened()
         self._logs.mkdir(parents=True, exist_ok=True)
+        lock = _locked(self._logs / "lock")
+        try:
+            return self._run(planning, extent)
+        finally:
+            if lock is not None:
+                lock.close()
+
+    def _run(self, planning: Planning | FusedPlanning, extent: Extent) -> Verdict:
+        asked = self._asked
         remove_all_runs(self._folder)
         baseline = [f"--steps={extent.steps}", f"--checkpoint-at={extent.checkpoint_at}"]
         for number in range(2):
@@ -161,6 +173,28 @@ class _Phases:
         options = replace(self._asked.options, output_dir=self._folder)
         tell_truth(options, say=lambda _: None)
         self._say("groundtruth: all samples of a pass, out of the columns")
+
+
+def _locked(path: Path) -> Held | None:
+    """Keep others out of a folder for as long as this process runs; None where files have no locks.
+
+    Raises
+    ------
+    ConfigError
+        If somebody is in it.
+    """
+    try:
+        held = hold(path, create=True)
+    except ConfigError:
+        # That nobody else is there is then up to whoever starts it.
+        return None
+    if held is None:
+        raise ConfigError(
+            "another validation runs in this folder",
+            where=str(path.parent.parent),
+            fix="Wait for its end, or give another --output-dir",
+        )
+    return held
 
 
 def _told(meta: RunMeta) -> str:
