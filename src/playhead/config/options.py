@@ -142,7 +142,7 @@ class Options:
     lang_field: str = "lang"
     """Row's key of the language."""
     metadata_only: bool = False
-    """Give rows without audio."""
+    """Give rows without audio, one pass of them."""
     force_finite: bool = False
     """One pass, without repetition."""
     force_map_dataset: bool = False
