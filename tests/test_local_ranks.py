@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -156,3 +157,10 @@ def test_what_is_ignored_is_ignored_still(tmp_path):
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_disk_that_is_full_is_why_a_rank_said_nothing(tmp_path, monkeypatch):
+    full = SimpleNamespace(total=1, used=1, free=0)
+    monkeypatch.setattr("playhead.local_ranks.shutil.disk_usage", lambda _: full)
+    with pytest.raises(WorkerError, match="it said nothing, as the disk of its log is full"):
+        run(tmp_path, "import os; os._exit(1)", ranks=1)

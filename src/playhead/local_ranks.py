@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -144,7 +145,10 @@ def _how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
         signal_name = signal.Signals(-process.returncode).name
         hint = ", as happens when memory runs out" if signal_name == "SIGKILL" else ""
         return f"was killed by {signal_name}{hint}"
-    return f"failed: {lines[-1].removeprefix('playhead: ') if lines else 'it said nothing'}"
+    if not lines:
+        is_full = not shutil.disk_usage(log.parent).free
+        return f"failed: it said nothing{', as the disk of its log is full' if is_full else ''}"
+    return f"failed: {lines[-1].removeprefix('playhead: ')}"
 
 
 def _start(
