@@ -104,7 +104,7 @@ def test_groups_and_files_multiply_and_hand_down(tmp_path: Path) -> None:
     sources = lenient_sources(str(config), data_blend_dir=str(tmp_path))
 
     assert [round(one.desired_weight or 0, 6) for one in sources] == [0.5625, 0.1875, 0.25]
-    assert [one.name for one in sources] == ["c", "c", "source-2"]
+    assert [one.name for one in sources] == [f"c ({tmp_path}/a)", "c", "source-2"]
     assert [one.indexes_root for one in sources] == ["/top", "/top", "/own"]
     assert [dict(one.tags) for one in sources] == [{"t": 1}, {"t": 1}, {}]
     assert sources[0].groups == ((f"{tmp_path}/a",),)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from playhead.config import Options, Spot
     from playhead.config.faults import Faults
 
-__all__ = ["check_joined", "is_stream", "leaves_of"]
+__all__ = ["NAMING_LABELS", "check_joined", "is_stream", "leaves_of"]
 
 _LONGEST_KEY = 24
-_NAMING_LABELS = ("corpus", "language", "dataset", "subset", "split")
+NAMING_LABELS = ("corpus", "language", "dataset", "subset", "split")
+"""Labels that a leaf without a name is called by."""
 
 
 def leaves_of(
@@ -144,7 +145,7 @@ def _short(name: str) -> str:
 
 def _shown(twig: Twig) -> str:
     labels = twig.branch.labels
-    called = "/".join(labels[key] for key in _NAMING_LABELS if key in labels)
+    called = "/".join(labels[key] for key in NAMING_LABELS if key in labels)
     return "/".join((*twig.branch.names, twig.name or called or twig.source.first))
 
 

@@ -92,7 +92,7 @@ def candidates(folder: str | Path, *, refused: list[str] | None = None) -> list[
     folder
         The folder.
     refused
-        Gets why each folder below was passed over.
+        Gets why folders below and files were passed over.
 
     Raises
     ------
@@ -117,7 +117,10 @@ def candidates(folder: str | Path, *, refused: list[str] | None = None) -> list[
             where=str(folder),
             fix="Give the right to read it, or name another one",
         ) from error
-    return list(found)[:MOST_FILES]
+    files = list(found)
+    if len(files) > MOST_FILES:
+        reasons.append(f"{given}: of {len(files):,} files the first {MOST_FILES:,} are read")
+    return files[:MOST_FILES]
 
 
 def _main_files(path: Path) -> Iterator[Path]:

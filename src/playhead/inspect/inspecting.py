@@ -131,8 +131,11 @@ def _loaded(path: str | Path, limits: Limits) -> Loaded:
 
 
 def _refused(loaded: Loaded) -> list[str]:
+    if not loaded.refused:
+        return []
     count = len(loaded.refused)
-    return [f"{count} files or states were passed over: {loaded.refused[0]}"] if count else []
+    which = f", the first of {count:,}" if count > 1 else ""
+    return [f"passed over{which}: {loaded.refused[0]}"]
 
 
 def _of_others(

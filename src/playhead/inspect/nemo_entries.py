@@ -6,11 +6,13 @@ weights and files is taken as it stands, and nothing is refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from playhead.blend.leaves import NAMING_LABELS
 from playhead.blend.read import open_config
 from playhead.blend.section import find_section
 from playhead.blend.sources import located
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["lenient_sources"]
 
-_NAMING: Final = ("corpus", "language", "dataset", "name")
-_OWN: Final = ("input_cfg", "weight")
+_OWN: Final = ("input_cfg", "name", "weight")
 _DEEPEST: Final = 100
 
 
@@ -65,7 +66,18 @@ def lenient_sources(
         else:
             entries = [facts]
     walk = _Walk(exponents=options.pop("reweight_temperature", None))
-    return list(walk.level(entries, _Place(tree, keys, options, files=(tree.path,))))
+    return _told_apart(list(walk.level(entries, _Place(tree, keys, options, files=(tree.path,)))))
+
+
+def _told_apart(sources: Sequence[DeclaredSource]) -> list[DeclaredSource]:
+    """Sources with their first paths added to names that several have."""
+    count = Counter(source.name for source in sources)
+    return [
+        replace(source, name=f"{source.name} ({source.first_path})")
+        if count[source.name] > 1 and source.first_path
+        else source
+        for source in sources
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class _Place:
     tree: YamlTree
     keys: tuple[str | int, ...]
     options: Mapping[str, Any]
+    names: tuple[str, ...] = ()
     share: float = 1.0
     depth: int = 0
     files: tuple[str, ...] = ()
@@ -113,7 +126,10 @@ class _Walk:
     def _entry(self, entry: Mapping[str, Any], place: _Place) -> Iterator[DeclaredSource]:
         tree, keys = place.tree, place.keys
         own = tree.resolve({key: value for key, value in entry.items() if key not in _OWN}, keys)
-        options = {**place.options, **own}
+        tags = {**_mapping(place.options.get("tags")), **_mapping(own.get("tags"))}
+        options = {**place.options, **own, "tags": tags}
+        name = tree.resolve(entry.get("name"), keys)
+        place = place if name is None else replace(place, names=(*place.names, str(name)))
         children = entry.get("input_cfg")
         if children is not None:
             below = (*keys, "input_cfg")
@@ -121,7 +137,9 @@ class _Walk:
             yield from self.level(children, inner)
             return
         weight = number_of(tree.resolve(entry.get("weight"), keys))
-        yield _source(options, self.seen, place.share, weight, tree.folder)
+        source = _source(options, self.seen, place.share, weight, tree.folder)
+        names = place.names if name is not None else (*place.names, source.name)
+        yield replace(source, name="/".join(names))
         self.seen += 1
 
     def _exponent(self, depth: int) -> float:
@@ -151,8 +169,7 @@ def _source(
     first = first_text(next(iter(specs.values()), ""))
     type_ = str(entry.get("type", ""))
     order = PATH_KEYS[::-1] if type_ == "nemo_tarred" else PATH_KEYS
-    called = "/".join(str(entry[key]) for key in _NAMING if entry.get(key) is not None)
-    tags = entry.get("tags")
+    called = "/".join(str(entry[key]) for key in NAMING_LABELS if entry.get(key) is not None)
     pack = _text(entry.get("index_pack"))
     root = _text(entry.get("index_pack_root"))
     return DeclaredSource(
@@ -161,7 +178,7 @@ def _source(
         desired_weight=share,
         raw_weight=weight,
         hours=number_of(entry.get("hours")),
-        tags=cast("Mapping[str, Any]", tags) if isinstance(tags, Mapping) else {},
+        tags=entry["tags"],
         first_path=first,
         specs=specs,
         groups=tuple(tuple(_files(specs[key], folder)) for key in order if key in specs),
@@ -178,6 +195,10 @@ def _files(spec: Any, folder: Path | None) -> Iterator[str]:
         inner = cast("Any", spec.values() if isinstance(spec, Mapping) else spec)
         for one in inner:
             yield from _files(one, folder)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _text(value: Any) -> str | None:

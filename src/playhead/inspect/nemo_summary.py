@@ -15,14 +15,13 @@ from playhead.inspect.summary import LeafProgress, SourceSpec, SourceSummary, Su
 from playhead.inspect.totals import Roots, Total, totals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from playhead.inspect.nemo_declared import DeclaredSource
     from playhead.inspect.nemo_sources import Partition, Sources
 
 __all__ = ["summarise_nemo"]
 
-_MANY: Final = 100
 _MOST_NAMED: Final = 3
 
 
@@ -37,7 +36,6 @@ def summarise_nemo(
     indexes_root: str | None = None,
     index_pack_root: str | None = None,
     default_index_pack_root: str | None = None,
-    say: Callable[[str], None] | None = None,
 ) -> Summary | None:
     """Say how far each source was read, out of a state of NeMo's or Lhotse's loader.
 
@@ -62,8 +60,6 @@ def summarise_nemo(
         A pack or a folder of packs, which wins over the config's.
     default_index_pack_root
         A pack or a folder of packs, for sources that name none.
-    say
-        Gets a line where very many indexes are looked for.
 
     Returns
     -------
@@ -88,16 +84,16 @@ def summarise_nemo(
         notes += read.notes
     sources = gather(found.samplers, None if declared is None else len(declared))
     roots = Roots(indexes=indexes_root, pack=index_pack_root, default_pack=default_index_pack_root)
-    if say is not None and declared is not None and len(declared) > _MANY:
-        say(f"Looking for the indexes of {len(declared):,} sources.")
     totals = totals_of(declared or (), roots)
     rows: list[SourceSummary] = []
     leaves: list[LeafProgress] = []
     for index, partitions in enumerate(sources.partitions):
         source = None if declared is None or index >= len(declared) else declared[index]
         total = totals[index] if index < len(totals) else Total()
-        rows.append(_row(index, partitions, source, total, has_config=declared is not None))
-        leaves += (_progress(index, partition, total) for partition in partitions)
+        row = _row(index, partitions, source, total, has_config=declared is not None)
+        rows.append(row)
+        lengths = total.shard_lengths
+        leaves += (_progress(row, partition, lengths) for partition in partitions)
     return Summary(
         checkpoint_input=checkpoint or file,
         checkpoint_metadata_loaded=file,
@@ -215,17 +211,18 @@ def _with_shares(rows: Sequence[SourceSummary]) -> Iterator[SourceSummary]:
         )
 
 
-def _progress(index: int, partition: Partition, total: Total) -> LeafProgress:
+def _progress(
+    row: SourceSummary, partition: Partition, shard_lengths: Sequence[int]
+) -> LeafProgress:
     leaf = partition.leaf
-    items = total.items if leaf.total_len is None else leaf.total_len
     is_sequence = leaf.current_shard is not None
     return LeafProgress(
-        source_index=index,
+        source_index=row.source_index,
         rank=partition.sampler.rank,
         worker=partition.sampler.worker,
         state_type=leaf.state_type,
         epoch=leaf.epoch,
-        position=position_in_pass(leaf, items, total.shard_lengths),
+        position=position_in_pass(leaf, row.total_items, shard_lengths),
         shard_id=leaf.shard_id,
         num_shards=leaf.num_shards,
         total_len=leaf.total_len,
