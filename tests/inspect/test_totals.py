@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from playhead.index import build_target
 from playhead.index.build import build_packs
 from playhead.inspect.nemo_config import declared_sources
 from playhead.inspect.totals import Roots, Total, totals_of
@@ -205,6 +206,23 @@ def test_an_own_pack_says_items_and_hours_and_none_is_built(tmp_path: Path) -> N
 
     assert total.items == 3
     assert total.hours == pytest.approx(3 / 3600)
+
+
+def test_own_packs_that_many_sources_share_are_found_until_the_data_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_target, "MAX_SINGLE_PACKS", 2)
+    manifests = [nemo_corpus(tmp_path / str(number), [0.5] * (number + 1)) for number in range(4)]
+    entries = [
+        {"type": "nemo", "weight": 1, "manifest_filepath": str(manifest)} for manifest in manifests
+    ]
+    sources = declared_sources(entries).sources
+    build_packs([source.leaf for source in sources if source.leaf is not None])
+
+    assert [total.items for total in totals_of(sources, _NOWHERE)] == [1, 2, 3, 4]
+    for manifest in manifests:
+        manifest.write_text(manifest.read_text() * 2)
+    assert [total.items for total in totals_of(sources, _NOWHERE)] == [None] * 4
 
 
 def test_sources_come_with_their_names_shares_and_places(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -64,15 +65,21 @@ def declared_sources(
     tree, _ = open_config(config, data_blend_dir)
     entries = _Entries(tree, data_blend_dir)
     leaves = _leaves_of(blends)
-    return Declared([_declared(leaf, share, entries.at(spot)) for leaf, spot, share in leaves], [])
+    return Declared(
+        [
+            replace(_declared(leaf, share, entries.at(spot)), part=part)
+            for part, leaf, spot, share in leaves
+        ],
+        [],
+    )
 
 
-def _leaves_of(blends: Blends) -> Iterator[tuple[Leaf, Spot, float]]:
+def _leaves_of(blends: Blends) -> Iterator[tuple[str, Leaf, Spot, float]]:
     whole = sum(blends.weights)
-    for blend, weight in zip(blends.parts.values(), blends.weights, strict=True):
+    for (part, blend), weight in zip(blends.parts.items(), blends.weights, strict=True):
         total = sum(leaf.weight for leaf in blend.leaves)
         for leaf, spot in zip(blend.leaves, blend.spots, strict=True):
-            yield leaf, spot, float(Fraction(leaf.weight * weight, total * whole or 1))
+            yield part, leaf, spot, float(Fraction(leaf.weight * weight, total * whole or 1))
 
 
 def _declared(leaf: Leaf, share: float, entry: Mapping[str, Any]) -> DeclaredSource:

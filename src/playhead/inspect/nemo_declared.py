@@ -54,6 +54,8 @@ class DeclaredSource:
     """The pack that it names, an absolute path."""
     pack_name: str | None = None
     """That pack as the config has it, relative to a root."""
+    part: str = ""
+    """The blend that it is of, among several (`multi_config`)."""
     leaf: Leaf | None = None
     """What the rest of Playhead makes of it; None where it makes nothing."""
 

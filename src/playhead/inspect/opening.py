@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import PlayheadError
-from playhead.index.build_result import readable_pack
-from playhead.index.build_target import leaf_sources, target_is_fresh, targets
+from playhead.index.build_target import leaf_sources
 from playhead.index.declared import open_declared
+from playhead.inspect.built_packs import built_packs
 from playhead.loader.columns import columns_of
 from playhead.loader.opened import asked_of, planning_of, tokens_of
 from playhead.loader.row_facts import find_side_columns
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playhead.blend import Blend
     from playhead.blend.leaf import Leaf
     from playhead.index.build_target import LeafSources
-    from playhead.index.pack import LeafPack, Pack
+    from playhead.index.pack import LeafPack
     from playhead.loader.run import Planning
     from playhead.plan.columns import LeafColumns
 
@@ -95,7 +95,7 @@ def _packs(leaves: Sequence[Leaf]) -> tuple[list[LeafPack | None], list[str]]:
                 described.append((number, sources))
         except PlayheadError as error:  # noqa: PERF203 - one bad leaf hides no other
             missing.append(str(error))
-    packs = _fresh([sources for _, sources in described], missing)
+    packs = built_packs([sources for _, sources in described], missing)
     for number, sources in described:
         pack = packs.get(sources.source)
         leaf_pack = None if pack is None else pack.find(sources.leaf.key, sources.source)
@@ -104,24 +104,6 @@ def _packs(leaves: Sequence[Leaf]) -> tuple[list[LeafPack | None], list[str]]:
         else:
             missing.append(f"leaf {sources.leaf.name} has no pack that is up to date")
     return [found.get(number) for number in range(len(leaves))], missing
-
-
-def _fresh(sources: Sequence[LeafSources], missing: list[str]) -> dict[str, Pack]:
-    """The packs of leaves by their source."""
-    packs: dict[str, Pack] = {}
-    try:
-        wanted = targets(sources, None)
-    except PlayheadError as error:
-        missing.append(str(error))
-        return packs
-    for target in wanted:
-        try:
-            pack = readable_pack(target.path)
-            if pack is not None and target_is_fresh(target, pack):
-                packs |= {member.source: pack for member in target.members}
-        except (PlayheadError, OSError) as error:  # noqa: PERF203 - one bad pack hides no other
-            missing.append(str(error))
-    return packs
 
 
 def _columns(blend: Blend, leaf: Leaf, pack: LeafPack) -> LeafColumns | None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from playhead.errors import PlayheadError
-from playhead.index.build_target import leaf_sources, targets
+from playhead.index.build_target import leaf_sources
 from playhead.index.idxpack2 import collection_key, open_idxpack
 from playhead.index.pack import open_pack
 from playhead.index.pack_kind import PACK_SUFFIX, kind_of_pack
+from playhead.inspect.built_packs import built_packs
 from playhead.paths import exists, index_path, scheme
 from playhead.storage import access
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from playhead.index.build_target import LeafSources
+    from playhead.index.pack import LeafPack
     from playhead.inspect.nemo_declared import DeclaredSource
 
 __all__ = ["Roots", "Total", "totals_of"]
@@ -97,7 +104,8 @@ def totals_of(sources: Sequence[DeclaredSource], roots: Roots) -> list[Total]:
             for number, group in zip(asked, paths, strict=True):
                 found = list(islice(counts, len(group)))
                 totals[number] = _with_sidecars(totals[number], group, found)
-    return [_with_own_pack(source, total) for source, total in zip(sources, totals, strict=True)]
+    own = _of_own_packs(sources)
+    return [_with_own_pack(total, own.get(number)) for number, total in enumerate(totals)]
 
 
 def _of_named_pack(source: DeclaredSource, roots: Roots) -> Total:
@@ -124,11 +132,10 @@ def _with_sidecars(total: Total, paths: Sequence[str], counts: Sequence[int | st
     )
 
 
-def _with_own_pack(source: DeclaredSource, total: Total) -> Total:
-    if total.items is None or total.hours is None:
-        own = _of_own_pack(source)
-        if own is not None and total.items in (None, own.items):
-            total = replace(total, items=own.items, hours=own.hours, pack=total.pack or own.pack)
+def _with_own_pack(total: Total, own: Total | None) -> Total:
+    is_wanted = total.items is None or total.hours is None
+    if own is not None and is_wanted and total.items in (None, own.items):
+        total = replace(total, items=own.items, hours=own.hours, pack=total.pack or own.pack)
     return total if total.items is None else replace(total, missing=())
 
 
@@ -206,27 +213,35 @@ def _of_playhead_pack(source: DeclaredSource, pack: str) -> Total:
     if source.leaf is None:
         return Total(pack=pack)
     leaf = open_pack(pack).find(source.leaf.key, leaf_sources(source.leaf).source)
-    if leaf is None:
-        return Total(pack=pack)
+    return Total(pack=pack) if leaf is None else _of_leaf(leaf)
+
+
+def _of_leaf(leaf: LeafPack) -> Total:
     # NeMo counts rows that are left out too.
     items = leaf.num_rows + sum(leaf.dropped.values())
-    return Total(
-        items=items, hours=int(leaf.duration_us.sum()) / _MICROSECONDS_PER_HOUR or None, pack=pack
-    )
+    hours = int(np.maximum(leaf.duration_us, 0).sum()) / _MICROSECONDS_PER_HOUR
+    return Total(items=items, hours=hours or None, pack=str(leaf.path))
 
 
-def _of_own_pack(source: DeclaredSource) -> Total | None:
-    """What a pack says that Playhead built for the source when it was used, if it did."""
-    if source.leaf is None:
-        return None
-    try:
-        (target,) = targets([leaf_sources(source.leaf)], None)
-        if not target.path.exists():
-            return None
-        return _of_playhead_pack(source, str(target.path))
-    except (PlayheadError, OSError):
-        # It is a help where there is one, and nobody asked for it.
-        return None
+def _of_own_packs(sources: Sequence[DeclaredSource]) -> dict[int, Total]:
+    """What packs say that Playhead built for the sources when they were used, by their number."""
+    parts: defaultdict[str, dict[int, LeafSources]] = defaultdict(dict)
+    for number, source in enumerate(sources):
+        if source.leaf is not None:
+            with suppress(PlayheadError):
+                described = leaf_sources(source.leaf)
+                if described.declared_pack is None:
+                    parts[source.part][number] = described
+    totals: dict[int, Total] = {}
+    for members in parts.values():
+        # They are a help where there are any, and nobody asked for them.
+        packs = built_packs(list(members.values()), [])
+        for number, described in members.items():
+            pack = packs.get(described.source)
+            leaf = None if pack is None else pack.find(described.leaf.key, described.source)
+            if leaf is not None:
+                totals[number] = _of_leaf(leaf)
+    return totals
 
 
 def _records(idx: str) -> int | str | None:
