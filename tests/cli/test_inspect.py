@@ -227,7 +227,7 @@ BAD = {
     "no state": (lambda path: path.write_text('{"epoch": 1}'), 2, "No position"),
     "an empty folder": (lambda path: path.mkdir(), 2, "checkpoint"),
     "no checkpoint": (lambda path: path.write_text("seed: 1\n"), 2, "neither"),
-    "half": (lambda path: path.write_text('{"epoch": '), 1, "no whole JSON"),
+    "half": (lambda path: path.write_text('{"epoch": '), 1, "not complete JSON"),
     "another version": (
         lambda path: path.write_text(json.dumps(dict.fromkeys(_KEYS, 9))),
         2,

@@ -107,7 +107,7 @@ WRONG = {
     "bzip2": (_compressed(zipfile.ZIP_BZIP2), DataError, "not whole"),
     "lzma": (_compressed(zipfile.ZIP_LZMA), DataError, "not whole"),
     "link to itself": (lambda p: p.symlink_to(p), ConfigError, "cannot be read"),
-    "endless": (lambda p: p.symlink_to("/dev/zero"), ConfigError, "no plain file"),
+    "endless": (lambda p: p.symlink_to("/dev/zero"), ConfigError, "not a regular file"),
     "no memory": (lambda p: p.symlink_to("/proc/self/mem"), ConfigError, "cannot be read"),
     "empty": (lambda path: path.write_bytes(b""), ConfigError, "empty"),
     "yaml": (lambda path: path.write_text("train_ds: {batch_size: 1}\n"), ConfigError, "neither"),
@@ -115,10 +115,10 @@ WRONG = {
     "another zip": (_zip_without_pickle, ConfigError, "data.pkl"),
     "half a zip": (_half, DataError, "ends early"),
     "half a pickle": (lambda p: p.write_bytes(pickle.dumps(STATE)[:-9]), DataError, "damaged"),
-    "half a JSON": (lambda p: p.write_text(json.dumps(STATE)[:-2]), DataError, "no whole JSON"),
-    "deep JSON": (lambda p: p.write_text("[" * 100_000), DataError, "no whole JSON"),
-    "folder": (lambda p: p.mkdir(), ConfigError, "no plain file"),
-    "pipe": (os.mkfifo, ConfigError, "no plain file"),
+    "half a JSON": (lambda p: p.write_text(json.dumps(STATE)[:-2]), DataError, "not complete JSON"),
+    "deep JSON": (lambda p: p.write_text("[" * 100_000), DataError, "not complete JSON"),
+    "folder": (lambda p: p.mkdir(), ConfigError, "not a regular file"),
+    "pipe": (os.mkfifo, ConfigError, "not a regular file"),
     "nothing": (lambda p: None, SourceNotFoundError, "no such file"),
     "safetensors": (
         lambda p: p.write_bytes((16).to_bytes(8, "little") + b'{"a":{"b":1}}   '),
@@ -177,8 +177,8 @@ def test_a_folder_of_torch_distributed_is_put_together_again(tmp_path):
 
 
 DISTRIBUTED = {
-    "pipe": (os.mkfifo, ConfigError, "no plain file"),
-    "endless": (lambda path: path.symlink_to("/dev/zero"), ConfigError, "no plain file"),
+    "pipe": (os.mkfifo, ConfigError, "not a regular file"),
+    "endless": (lambda path: path.symlink_to("/dev/zero"), ConfigError, "not a regular file"),
     "huge": (lambda path: os.truncate(path, 20 << 30), ConfigError, "read at most"),
     "empty": (lambda path: None, DataError, "damaged"),
     "a list": (lambda path: path.write_bytes(pickle.dumps([1])), DataError, "damaged"),
@@ -205,7 +205,7 @@ def test_data_of_a_distributed_folder_that_are_a_pipe_are_not_waited_for(tmp_pat
     for data in tmp_path.glob("*.distcp"):
         data.unlink()
         os.mkfifo(data)
-    with pytest.raises(PlayheadError, match="no plain file"):
+    with pytest.raises(PlayheadError, match="not a regular file"):
         load_distributed(tmp_path)
 
 

@@ -61,7 +61,7 @@ def test_files_that_were_passed_over_are_counted(checkpoint: Path, bad: int, sai
 
     (note,) = [one for one in inspect_checkpoint(checkpoint).notes if "passed over" in one]
 
-    assert note.startswith(f"passed over{said}: The file is no whole JSON: ")
+    assert note.startswith(f"passed over{said}: The file is not complete JSON: ")
     assert "b0.json" in note
 
 

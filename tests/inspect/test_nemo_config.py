@@ -71,4 +71,4 @@ def test_a_config_that_playhead_cannot_train_from_is_read_with_less_care_and_a_n
 
     assert [one.name for one in declared.sources] == ["a", "source-1"]
     (note,) = declared.notes
-    assert note.startswith("the config is none that Playhead trains from: ")
+    assert note.startswith("Playhead cannot train from this config: ")

@@ -91,7 +91,7 @@ def test_without_a_config_the_first_pass_counts_and_later_ones_are_unknown() -> 
     assert [row.consumed_items for row in found.rows] == [3, None]
     assert [row.observed_weight for row in found.rows] == [1.0, None]
     assert [row.desired_weight for row in found.rows] == [None, None]
-    assert "without a config (--config) sources have no names, weights and totals" in found.notes
+    assert "without a config (--config) sources have no names, weights or totals" in found.notes
     assert any("are unknown for 1 of 2 sources" in note for note in found.notes)
 
 
@@ -177,7 +177,7 @@ def test_another_number_of_sources_in_the_config_is_said(
 
     assert found.notes[0] == (
         f"the config has {shown} and the checkpoint 2: they are matched by their order alone, so"
-        " look whether the names are right"
+        " check that the names are right"
     )
     assert len(found.rows) == 2
     assert len(found.dataset_specs) == declared
@@ -288,7 +288,7 @@ def test_a_config_of_nemos_own_types_names_its_sources_all_the_same(tmp_path: Pa
         ("corpus-0", 5),
         ("corpus-1", 6),
     ]
-    assert found.notes[0].startswith("the config is none that Playhead trains from: The input type")
+    assert found.notes[0].startswith("Playhead cannot train from this config: The input type")
 
 
 def test_the_summary_can_be_written(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ def test_what_is_no_index_is_named(tmp_path: Path, size: int) -> None:
     total = _total({"manifest_filepath": str(tmp_path / "a.jsonl")})
 
     assert total.items is None
-    assert total.notes == (f"{tmp_path}/a.jsonl.idx has {size} bytes, which are no whole entries",)
+    assert total.notes == (
+        f"{tmp_path}/a.jsonl.idx has {size} bytes, which is not a whole number of entries",
+    )
 
 
 def test_tars_say_it_first_and_manifests_where_tars_have_no_index(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_a_pack_that_does_not_hold_it_is_said_and_indexes_are_asked(tmp_path: Pa
     total = _total({"manifest_filepath": data, "indexed": True, "index_pack": str(pack)})
 
     assert (total.items, total.pack) == (4, str(pack))
-    assert total.notes == (f"the pack {pack} does not hold it",)
+    assert total.notes == (f"the pack {pack} does not have it",)
 
 
 @pytest.mark.parametrize("content", [b"", b"IDXPACK2", b"something else", b"ARROW1"])

@@ -147,7 +147,7 @@ def read_torch_zip(stream: BinaryIO, most_bytes: int, where: str) -> Any:
             names = [name for name in archive.namelist() if name.endswith("data.pkl")]
             if not names:
                 raise ConfigError(
-                    "the file is a zip archive, and none of torch: it has no data.pkl",
+                    "the file is a zip archive that torch did not write: it has no data.pkl",
                     where=where,
                     fix="Name the checkpoint",
                 )
@@ -220,7 +220,7 @@ def _read_json(stream: BinaryIO, most_bytes: int, where: str) -> Any:
             # One value a line, as manifests have them: whole, and no state.
             return None
         raise DataError(
-            f"the file is no whole JSON: {error}",
+            f"the file is not complete JSON: {error}",
             where=where,
             fix="Wait until it is written, or name another one",
         ) from error
@@ -243,7 +243,9 @@ def opened(path: Path) -> BinaryIO:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise ConfigError("this is no plain file", where=str(path), fix="Name a checkpoint")
+            raise ConfigError(
+                "this is not a regular file", where=str(path), fix="Name a checkpoint"
+            )
         return path.open("rb")
     except FileNotFoundError as error:
         raise SourceNotFoundError(

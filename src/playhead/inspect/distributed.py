@@ -42,7 +42,7 @@ def load_distributed(folder: str | Path, *, most_full_load_bytes: int = MOST_BYT
     SourceNotFoundError
         When it is not there.
     ConfigError
-        When it is no plain file, or may not be read.
+        When it is not a regular file, or may not be read.
     """
     path = Path(folder) / METADATA
     where = str(path)

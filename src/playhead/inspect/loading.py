@@ -134,6 +134,6 @@ def chosen(loaded: Loaded, loader: str | None) -> FoundPosition | None:
     if not loaded.positions:
         return None
     raise ConfigError(
-        f"no position stands at {loader}",
+        f"there is no position at {loader}",
         fix=f"Name one of these: {', '.join(one.where for one in loaded.positions)}",
     )

@@ -61,7 +61,7 @@ def declared_sources(
         blends = read_blends(config, section=section, data_blend_dir=data_blend_dir)
     except ConfigError as error:
         sources = lenient_sources(config, section=section, data_blend_dir=data_blend_dir)
-        return Declared(sources, [f"the config is none that Playhead trains from: {error}"])
+        return Declared(sources, [f"Playhead cannot train from this config: {error}"])
     tree, _ = open_config(config, data_blend_dir)
     entries = _Entries(tree, data_blend_dir)
     leaves = _leaves_of(blends)

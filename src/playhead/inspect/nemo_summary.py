@@ -255,11 +255,11 @@ def _notes(
     rows: Sequence[SourceSummary], sources: Sources, declared: Sequence[DeclaredSource] | None
 ) -> Iterator[str]:
     if declared is None:
-        yield "without a config (--config) sources have no names, weights and totals"
+        yield "without a config (--config) sources have no names, weights or totals"
     elif len(declared) != len(rows):
         yield (
             f"the config has {_sources(len(declared))} and the checkpoint {len(rows):,}: they are"
-            " matched by their order alone, so look whether the names are right"
+            " matched by their order alone, so check that the names are right"
         )
     missing = sum(row.total_items is None for row in rows)
     if declared is not None and missing:

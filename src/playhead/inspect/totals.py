@@ -169,7 +169,7 @@ def _of_pack(source: DeclaredSource, pack: str) -> Total:
     except (PlayheadError, OSError) as error:
         return Total(pack=pack, notes=(f"its pack cannot be used: {error}",))
     if found.items is None:
-        return replace(found, notes=(f"the pack {pack} does not hold it",))
+        return replace(found, notes=(f"the pack {pack} does not have it",))
     return found
 
 
@@ -253,5 +253,5 @@ def _records(idx: str) -> int | str | None:
     except (PlayheadError, OSError) as error:
         return f"an index cannot be looked at: {error}"
     if size < _ENTRY_BYTES or size % _ENTRY_BYTES:
-        return f"{idx} has {size} bytes, which are no whole entries"
+        return f"{idx} has {size} bytes, which is not a whole number of entries"
     return size // _ENTRY_BYTES - 1
