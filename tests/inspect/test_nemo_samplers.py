@@ -21,6 +21,7 @@ def test_states_of_all_ranks_and_workers_are_found_with_their_places() -> None:
     found = find_samplers(content)
 
     assert _whose(content) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert found.place == "data.train_dataloader_per_rank"
     assert found.samplers[1].path == (
         "data.train_dataloader_per_rank[0].state._snapshot._worker_snapshots.worker_1"
         ".fetcher_state.dataset_iter_state.sampler_state"
@@ -59,6 +60,7 @@ def test_without_a_list_all_states_of_lhotse_are_found(
     content: Any, whose: list[tuple[int | None, int | None]]
 ) -> None:
     assert _whose(content) == whose
+    assert find_samplers(content).place is None
 
 
 @pytest.mark.parametrize(

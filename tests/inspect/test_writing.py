@@ -129,13 +129,6 @@ def test_a_name_cannot_break_a_row_of_markdown(name: str, shown: str) -> None:
     assert f"| 0 | {shown} | n/a" in markdown(summary(source(0, name)))
 
 
-def test_markdown_has_the_notes_of_the_whole_each_on_a_line() -> None:
-    text = markdown(summary(_READ, notes=("one\nline", "another")))
-
-    assert text.endswith("| a; b |\n\nNotes:\n\n- one line\n- another\n")
-    assert "Notes" not in markdown(summary(_READ))
-
-
 def test_markdown_says_where_training_stands() -> None:
     text = markdown(summary(_READ, overall=overall(padding=0.0123, padding_of="all steps")))
 

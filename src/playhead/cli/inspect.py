@@ -184,4 +184,5 @@ def _table(summary: Summary) -> str:
 def _page(summary: Summary) -> str:
     from playhead.inspect.writing import markdown  # noqa: PLC0415  (only where asked)
 
-    return markdown(summary).rstrip("\n")
+    notes = ["", "Notes:", "", *(f"- {note}" for note in summary.notes)] if summary.notes else []
+    return "\n".join([markdown(summary).rstrip("\n"), *notes])

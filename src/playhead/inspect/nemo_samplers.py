@@ -45,6 +45,8 @@ class Found:
     """Their states, rank by rank and worker by worker."""
     notes: list[str] = field(default_factory=list[str])
     """What people should know."""
+    place: str | None = None
+    """Where the states of all ranks stand; None where Lhotse alone wrote them."""
 
 
 def find_samplers(content: Any) -> Found:
@@ -59,10 +61,10 @@ def find_samplers(content: Any) -> Found:
         Plain containers, numbers and texts.
     """
     found = Found()
-    lists = list(_lists_of_ranks(content, "", 0, set()))
-    for path, entries in lists:
+    for path, entries in _lists_of_ranks(content, "", 0, set()):
+        found.place = found.place or path
         _take_ranks(entries, path, found)
-    if not lists:
+    if found.place is None:
         rank_of = _rank_of(content)
         for path, state in _states(content, "", 0, set()):
             found.samplers.append(_sampler(state, path, rank_of))

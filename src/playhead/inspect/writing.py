@@ -100,7 +100,7 @@ def json_text(summary: Summary) -> str:
 
 
 def markdown(summary: Summary) -> str:
-    """Return a summary as a Markdown page: what was read, a table of the sources, and notes.
+    """Return a summary as a Markdown page: what was read, and a table of the sources.
 
     Parameters
     ----------
@@ -121,8 +121,6 @@ def markdown(summary: Summary) -> str:
     ]
     if summary.overall is not None:
         lines += ["", "## The whole", "", *_facts(summary.overall)]
-    if summary.notes:
-        lines += ["", "Notes:", "", *(f"- {_line(note)}" for note in summary.notes)]
     return "\n".join(lines) + "\n"
 
 
