@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import playhead
+from playhead.errors import ConfigError
 from playhead.inspect import inspect_checkpoint
 from support.command import run_command
 from support.corpus import nemo_corpus
@@ -319,3 +320,67 @@ train_ds:
     config.unlink()
     alone = _shown(run, tmp_path / "alone" / "state.json")
     assert [row["dataset"][:4] for row in alone["rows"]] == ["one/", "one/", "two/", "two/"]
+
+
+def test_a_config_with_the_section_of_the_position_alone_will_do(run, tmp_path):
+    root, _ = run
+    config = tmp_path / "validation.yaml"
+    _, _, validation = (root / "config.yaml").read_text().partition("  validation_ds:")
+    config.write_text(f"validation_ds:{validation}")
+    summary = inspect_checkpoint(root / "ckpt", config, loader="validation")
+    assert [row.total_items for row in summary.rows] == [9]
+    with pytest.raises(ConfigError, match="no training section"):
+        inspect_checkpoint(root / "ckpt", config)
+
+
+def test_a_config_of_another_run_is_told(run, tmp_path):
+    root, _ = run
+    config = tmp_path / "other.yaml"
+    config.write_text(f"{{manifest_filepath: {root / 'c' / 'manifest.json'}, batch_size: 1}}")
+    notes = inspect_checkpoint(root / "state.json", config).notes
+    assert any("config of another run?" in note for note in notes)
+    own = inspect_checkpoint(root / "state.json", root / "config.yaml").notes
+    assert not any("another run" in note for note in own)
+
+
+def test_hours_of_some_sources_are_not_those_of_the_run(run, tmp_path, monkeypatch):
+    root, _ = run
+    for folder in ("a", "b"):
+        shutil.copytree(root / folder, tmp_path / folder)
+    text = (root / "config.yaml").read_text().replace(str(root), str(tmp_path))
+    (tmp_path / "config.yaml").write_text(text)
+    monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path / "cache"))
+    loader = playhead.dataloader(
+        str(tmp_path / "config.yaml"), dataset=Ids(), rank=0, world_size=1, num_workers=0
+    )
+    plans = loader.state_dict()
+    (tmp_path / "state.json").write_text(json.dumps(plans))
+    loader.close()
+    with (tmp_path / "a" / "manifest.json").open("a") as manifest:
+        manifest.write('{"audio_filepath": "x.wav", "duration": 0.3, "text": "x"}\n')
+    summary = inspect_checkpoint(tmp_path / "state.json", tmp_path / "config.yaml")
+    assert [row.consumed_hours for row in summary.rows] == [None, 0]
+    assert summary.overall.hours is None
+
+
+def test_passes_that_zip_cuts_short_are_told(run, tmp_path):
+    root, _ = run
+    parts = {
+        name: {"manifest_filepath": str(root / file / "manifest.json"), "batch_size": 3}
+        for name, file in (("long", "a"), ("short", "c"))
+    }
+    blend = {"multi_config": True, "sampler_fusion": "zip", "seed": 5, "shuffle": True, **parts}
+    (tmp_path / "config.yaml").write_text(json.dumps({"train_ds": {**blend, "force_finite": True}}))
+    notes = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAYHEAD_CACHE", str(root / "cache"))
+        loader = playhead.dataloader(
+            str(tmp_path / "config.yaml"), dataset=Ids(), rank=0, world_size=1, num_workers=0
+        )
+        for taken in (0, None, 1):
+            list(islice(loader, taken))
+            (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+            summary = inspect_checkpoint(tmp_path / "state.json", tmp_path / "config.yaml")
+            notes.append(any("zip" in note for note in summary.notes))
+        loader.close()
+    assert notes == [False, False, True]

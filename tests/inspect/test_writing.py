@@ -20,7 +20,10 @@ from playhead.inspect.writing import csv_text, json_text, markdown, write_files
 from support.summaries import overall, source, summary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from playhead.inspect.summary import Summary
 
 _READ = source(
     0,
@@ -119,6 +122,20 @@ def test_markdown_says_what_is_not_known() -> None:
     last = markdown(summary(source(0, "a"))).splitlines()[-1]
 
     assert last == "| 0 | a | n/a | n/a | n/a | n/a | n/a | n/a | n/a | 1 |  |"
+
+
+@pytest.mark.parametrize("name", ["a\x1b[1m", "a\x7f\x9b2J", "\u202eb", "\ud800", "\U000e0001"])
+@pytest.mark.parametrize("text_of", [json_text, markdown, csv_text])
+def test_no_name_steers_a_terminal(text_of: Callable[[Summary], str], name: str) -> None:
+    text = text_of(summary(source(0, name)))
+
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_json_keeps_every_name_as_it_is() -> None:
+    name = "".join(map(chr, range(0x300))) + '\u2028\U0001f600\U000e0001\ud800عربي\\u0041"'
+
+    assert json.loads(json_text(summary(source(0, name))))["rows"][0]["dataset"] == name
 
 
 @pytest.mark.parametrize(

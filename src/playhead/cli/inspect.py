@@ -182,7 +182,9 @@ def _table(summary: Summary) -> str:
 
 
 def _page(summary: Summary) -> str:
+    from playhead.inspect.table import printable  # noqa: PLC0415  (only where asked)
     from playhead.inspect.writing import markdown  # noqa: PLC0415  (only where asked)
 
-    notes = ["", "Notes:", "", *(f"- {note}" for note in summary.notes)] if summary.notes else []
+    listed = [f"- {printable(note)}" for note in summary.notes]
+    notes = ["", "Notes:", "", *listed] if listed else []
     return "\n".join([markdown(summary).rstrip("\n"), *notes])

@@ -80,6 +80,12 @@ def configured(config: str | Path, found: FoundPosition, asked: Asked) -> Config
             f"{missing[0]}{rest}: hours and tokens are not known, nor what filters refused of it."
             f" `playhead index {config}` makes what is missing"
         )
+    passes = [one.pass_ for one in found.parts.values() if one.shape.finite]
+    if blends.fusion == "zip" and any(passes):
+        notes.append(
+            "passes of `sampler_fusion: zip` end with the shortest part: of the others, passes that"
+            " were finished are counted as a whole, although the rest of them was not read"
+        )
     planning = _planning(blends, parts)
     if planning is not None:
         notes += _of_resume(found, planning, blends)
@@ -88,17 +94,24 @@ def configured(config: str | Path, found: FoundPosition, asked: Asked) -> Config
 
 def _blends(config: str | Path, found: FoundPosition, asked: Asked) -> Blends:
     """The blends of the section that was asked for, else of the one that fits best."""
-    best = _read(config, asked.section, asked)
-    if asked.section is not None:
-        return best
-    for section in _EVALUATION:
+    best: Blends | None = None
+    refused: ConfigError | None = None
+    try:
+        best = _read(config, asked.section, asked)
+    except ConfigError as error:
+        refused = error
+    for section in _EVALUATION if asked.section is None else ():
         try:
             other = _read(config, section, asked)
         except PlayheadError:
             # There is none of that name.
             continue
-        if _fit(other, found) > _fit(best, found):
+        has_any, _ = fit = _fit(other, found)
+        if has_any if best is None else fit > _fit(best, found):
             best = other
+    if best is None:
+        assert refused is not None
+        raise refused
     return best
 
 

@@ -10,6 +10,7 @@ from playhead.inspect.config_files import Asked, configs_beside
 from playhead.inspect.containers import MOST_BYTES
 from playhead.inspect.finding import nothing_found
 from playhead.inspect.loading import chosen, load_checkpoint
+from playhead.inspect.nemo_ranks import with_ranks_joined
 from playhead.inspect.nemo_summary import summarise_nemo
 from playhead.inspect.own import summarise_own
 from playhead.inspect.replay import MOST_REPLAYED
@@ -144,7 +145,7 @@ def _of_others(
     """The first state of NeMo or Lhotse 2."""
     notes = [*loaded.notes, *_refused(loaded)]
     configs = configs_beside(path) if config is None else [config]
-    for payload in loaded.others:
+    for payload in with_ranks_joined(loaded.others):
         for one in configs:
             try:
                 summary = _summarised(payload, path, one, asked)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+
+from playhead.inspect.nemo_ranks import RankFiles
+
+if TYPE_CHECKING:
+    from playhead.inspect.nemo_ranks import RankFile
 
 __all__ = ["Found", "SamplerState", "find_samplers", "is_whole"]
 
@@ -47,6 +52,10 @@ class Found:
     """What people should know."""
     place: str | None = None
     """Where the states of all ranks stand; None where Lhotse alone wrote them."""
+    ranks: set[int] = field(default_factory=set[int])
+    """Ranks of which there is a state."""
+    sizes: set[int] = field(default_factory=set[int])
+    """How many ranks there are, as each of them says it."""
 
 
 def find_samplers(content: Any) -> Found:
@@ -58,9 +67,43 @@ def find_samplers(content: Any) -> Found:
     Parameters
     ----------
     content
-        Plain containers, numbers and texts.
+        Plain containers, numbers and texts; or what the files of several ranks hold.
     """
     found = Found()
+    if isinstance(content, RankFiles):
+        for file in content.files:
+            _take_file(file, found)
+        first, last = content.files[0], content.files[-1]
+        found.sizes.add(last.rank + 1)
+        found.notes.append(
+            f"{len(content.files):,} ranks have a file each, from {first.name} to {last.name}:"
+            " what they read is added up"
+        )
+    else:
+        _take(content, found)
+    missing = sorted(set(range(max(found.sizes, default=0))) - found.ranks)
+    if missing:
+        listed = ", ".join(map(str, missing[:8]))
+        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
+        found.notes.append(f"there is no state of rank {listed}{more}: what they read is missing")
+    return found
+
+
+def _take_file(file: RankFile, found: Found) -> None:
+    """Take what the file of a rank holds, which may be its own state, or that of all."""
+    own = Found()
+    _take(file.content, own)
+    found.place = found.place or own.place
+    found.sizes |= own.sizes
+    found.ranks |= own.ranks
+    found.notes += [f"{file.name}: {note}" for note in own.notes]
+    for one in own.samplers:
+        rank = file.rank if one.rank is None else one.rank
+        found.ranks.add(rank)
+        found.samplers.append(replace(one, path=f"{file.name}: {one.path}", rank=rank))
+
+
+def _take(content: Any, found: Found) -> None:
     for path, entries in _lists_of_ranks(content, "", 0, set()):
         found.place = found.place or path
         _take_ranks(entries, path, found)
@@ -68,7 +111,6 @@ def find_samplers(content: Any) -> Found:
         rank_of = _rank_of(content)
         for path, state in _states(content, "", 0, set()):
             found.samplers.append(_sampler(state, path, rank_of))
-    return found
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
@@ -83,8 +125,6 @@ def is_whole(value: Any) -> TypeGuard[int]:
 
 
 def _take_ranks(entries: Sequence[Any], path: str, found: Found) -> None:
-    ranks: set[int] = set()
-    sizes: set[int] = set()
     for number, entry in enumerate(entries):
         facts = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
         if "state" not in facts:
@@ -92,17 +132,12 @@ def _take_ranks(entries: Sequence[Any], path: str, found: Found) -> None:
             continue
         rank = facts.get("dp_rank")
         if is_whole(rank):
-            ranks.add(rank)
+            found.ranks.add(rank)
         size = facts.get("dp_world_size")
         if is_whole(size):
-            sizes.add(size)
+            found.sizes.add(size)
         for inner, state in _states(facts["state"], f"{path}[{number}].state", 0, set()):
             found.samplers.append(_sampler(state, inner, rank if is_whole(rank) else None))
-    missing = sorted(set(range(max(sizes, default=0))) - ranks)
-    if missing:
-        listed = ", ".join(map(str, missing[:8]))
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        found.notes.append(f"there is no state of rank {listed}{more}: what they read is missing")
 
 
 def _sampler(state: Mapping[str, Any], path: str, rank: int | None) -> SamplerState:

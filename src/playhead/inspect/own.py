@@ -70,6 +70,8 @@ def summarise_own(
     for name in () if known is None else known.parts:
         if name not in found.parts:
             said.append(f"the part {name} is new: it is not in the position")
+    if known is not None and not any(map(_has_common, parts.values())):
+        said.append("no source of the config is in the position: is it the config of another run?")
     return Summary(
         checkpoint_input=str(checkpoint),
         checkpoint_metadata_loaded=found.where,
@@ -84,6 +86,12 @@ def summarise_own(
         default_index_pack_root=asked.default_index_pack_root,
         notes=tuple(said),
     )
+
+
+def _has_common(sources: Sources) -> bool:
+    """Whether some source is both in the position and in the config."""
+    declared = {spec.source_index for spec in sources.specs}
+    return any(one.source_index in declared for one in sources.progress)
 
 
 def _configured(
@@ -130,6 +138,8 @@ def _overall(
     position = next(iter(found.parts.values()))
     finite = found.finite if known is None or known.planning is None else known.planning.finite
     rows = [row for part in parts.values() for row in part.rows]
+    # Hours of some sources alone are not those of the run.
+    has_hours = all(part.is_complete for part in parts.values())
     padding, of = _padding(found, parts, known, most_replayed)
     return Overall(
         step=found.step,
@@ -140,8 +150,8 @@ def _overall(
         seed=found.state["seed"],
         padding=padding,
         padding_of=of,
-        hours=_sum([row.consumed_hours for row in rows]),
-        hours_left=_sum([row.hours_left for row in rows]) if finite else None,
+        hours=_sum([row.consumed_hours for row in rows]) if has_hours else None,
+        hours_left=_sum([row.hours_left for row in rows]) if finite and has_hours else None,
         steps_left=_steps_left(found, known, most_replayed, notes) if finite else None,
     )
 

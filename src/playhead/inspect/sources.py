@@ -42,6 +42,8 @@ class Sources:
     """What the config says of them."""
     padding: Padding | None
     """Of what was handed out of the running window; None where it cannot be planned."""
+    is_complete: bool
+    """Whether hours of everything that was read are known."""
     notes: tuple[str, ...]
     """What people should know."""
 
@@ -103,6 +105,7 @@ def sources_of(
             if source.number is not None
         ),
         padding=None if history is None else history.padding,
+        is_complete=table.is_complete,
         notes=tuple(notes),
     )
 

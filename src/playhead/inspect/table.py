@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from playhead.inspect.summary import Overall, SourceSummary, Summary
 
-__all__ = ["table"]
+__all__ = ["printable", "table"]
 
 _GAP: Final = "  "
 _WIDE: Final = 160
@@ -59,7 +59,7 @@ def table(summary: Summary, *, width: int | None = None) -> str:
     parts.append(_rows(summary.rows, room) if summary.rows else ["No source was read."])
     notes = [*summary.notes, *_row_notes(summary.rows)]
     if notes:
-        parts.append(["Notes:", *(f"  - {_printable(note)}" for note in notes)])
+        parts.append(["Notes:", *(f"  - {printable(note)}" for note in notes)])
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -88,12 +88,12 @@ def _overall(overall: Overall) -> Iterator[str]:
 
 
 def _labelled(label: str, value: str) -> str:
-    return f"{label:<{_LABEL}}{_printable(value)}"
+    return f"{label:<{_LABEL}}{printable(value)}"
 
 
 def _rows(rows: Sequence[SourceSummary], room: int) -> list[str]:
     numbers = ["#", *(str(row.source_index) for row in rows)]
-    names = ["dataset", *(_printable(row.dataset) for row in rows)]
+    names = ["dataset", *(printable(row.dataset) for row in rows)]
     columns: list[tuple[_Column, list[str]]] = []
     for column in _COLUMNS:
         cells = [column.shown(row) for row in rows]
@@ -183,8 +183,19 @@ def _hours(value: float | None) -> str:
     return "" if value is None else f"{value:,.2f}"
 
 
-def _printable(text: str) -> str:
-    """A text that cannot break a line or steer a terminal."""
+def printable(text: str) -> str:
+    r"""Return a text so that it cannot break a line or steer a terminal.
+
+    Parameters
+    ----------
+    text
+        The text.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
     if text.isprintable():
         return text
     return "".join(

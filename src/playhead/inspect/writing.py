@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from playhead.errors import ConfigError, StorageError
 from playhead.index.disk_errors import fix_of
 from playhead.inspect.summary import COLUMNS
+from playhead.inspect.table import printable
 from playhead.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ def json_text(summary: Summary) -> str:
         The summary.
     """
     content = _named(summary.to_json())
-    return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n"
+    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False, default=str)
+    return "\n".join(map(_escaped, text.split("\n"))) + "\n"
 
 
 def markdown(summary: Summary) -> str:
@@ -212,7 +214,16 @@ def _csv_cell(value: Any) -> Any:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.splitlines())
+    return printable(" ".join(text.splitlines()))
+
+
+def _escaped(text: str) -> str:
+    """A line of JSON in which what steers a terminal, or is no Unicode, is as its number."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else json.dumps(letter).strip('"') for letter in text
+    )
 
 
 def _named(value: Any) -> Any:
