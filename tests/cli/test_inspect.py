@@ -383,4 +383,25 @@ def test_passes_that_zip_cuts_short_are_told(run, tmp_path):
             summary = inspect_checkpoint(tmp_path / "state.json", tmp_path / "config.yaml")
             notes.append(any("zip" in note for note in summary.notes))
         loader.close()
-    assert notes == [False, False, True]
+    # The state of a finished pass is the start of the next.
+    assert notes == [False, True, True]
+
+
+@pytest.mark.parametrize("left_early", [True, False])
+def test_passes_that_were_left_in_the_middle_are_told(run, tmp_path, left_early):
+    root, _ = run
+    config = tmp_path / "config.yaml"
+    manifest = root / "c" / "manifest.json"
+    config.write_text(f"{{manifest_filepath: {manifest}, batch_size: 2, force_finite: true}}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAYHEAD_CACHE", str(root / "cache"))
+        loader = playhead.dataloader(
+            str(config), dataset=Ids(), rank=0, world_size=1, num_workers=0
+        )
+        for taken in (2 if left_early else None, 2):
+            list(islice(loader, taken))
+        (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+        loader.close()
+        summary = inspect_checkpoint(tmp_path / "state.json", config)
+    assert summary.overall.pass_ == 1
+    assert any("left in the middle" in note for note in summary.notes) == left_early

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.errors import PlayheadError
 from playhead.inspect.config_files import configs_beside
 from playhead.inspect.padding import Padding
-from playhead.inspect.replay import MOST_REPLAYED, draws_before, replayed
+from playhead.inspect.replay import MOST_REPLAYED, draws_before, is_short, replayed
 from playhead.inspect.sources import sources_of
 from playhead.inspect.summary import Overall, Summary
 from playhead.plan.opening import WINDOWS_OF_A_PASS
@@ -141,6 +141,12 @@ def _overall(
     # Hours of some sources alone are not those of the run.
     has_hours = all(part.is_complete for part in parts.values())
     padding, of = _padding(found, parts, known, most_replayed)
+    can_replay = all(part.padding is not None for part in parts.values())
+    if of != "all steps" and can_replay and _is_elsewhere(found, known, most_replayed):
+        notes.append(
+            "the plan made again from the start does not come here: options or data were changed,"
+            " or passes were left in the middle; finished passes are counted as a whole"
+        )
     return Overall(
         step=found.step,
         window=position.window % WINDOWS_OF_A_PASS,
@@ -179,6 +185,17 @@ def _padding(
     if before is not None:
         return (before + now).share, "all steps"
     return now.share, None if now.share is None else "this window"
+
+
+def _is_elsewhere(found: FoundPosition, known: Configured | None, most_replayed: int) -> bool:
+    """Whether passes have ended, and were planned again in vain."""
+    positions = found.parts.values()
+    return (
+        known is not None
+        and known.planning is not None
+        and any(one.shape.finite and one.pass_ for one in positions)
+        and all(is_short(one, most_draws=most_replayed) for one in positions)
+    )
 
 
 def _replayed(found: FoundPosition, planning: Any, most_replayed: int) -> Padding | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playhead.loader.run import Planning
     from playhead.plan import Position
 
-__all__ = ["MOST_REPLAYED", "draws_before", "replayed"]
+__all__ = ["MOST_REPLAYED", "draws_before", "is_short", "replayed"]
 
 MOST_REPLAYED: Final = 4_000_000
 """Draws that are planned again at most: some two seconds."""
@@ -26,6 +26,20 @@ _DRAWS_OF_A_WINDOW = 1000
 def draws_before(position: Position) -> int:
     """Rows that were drawn before the running window, as far as a position tells."""
     return sum(one.pass_ * one.rows + one.done for one in position.leaves.values())
+
+
+def is_short(position: Position, *, most_draws: int) -> bool:
+    """Whether all windows before the running one take no more than so many draws.
+
+    Parameters
+    ----------
+    position
+        Where training stands.
+    most_draws
+        How many draws it may take.
+    """
+    windows = position.window % WINDOWS_OF_A_PASS
+    return draws_before(position) + windows * _DRAWS_OF_A_WINDOW <= most_draws
 
 
 def replayed(position: Position, planning: Planning, *, most_draws: int) -> Padding | None:
@@ -46,8 +60,7 @@ def replayed(position: Position, planning: Planning, *, most_draws: int) -> Padd
         None where it would take more, or where the run went another way: then the position is not
         where the plan arrives.
     """
-    windows = position.window % WINDOWS_OF_A_PASS
-    if draws_before(position) + windows * _DRAWS_OF_A_WINDOW > most_draws:
+    if not is_short(position, most_draws=most_draws):
         return None
     target = _opened(position)
     leaves, shape, batching = planning.leaves, planning.shape, planning.batching
