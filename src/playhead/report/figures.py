@@ -104,12 +104,12 @@ class BucketFigures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepFigures:
-    """The cost of the steps of one window, over all slots; for plots, so thinned out if many."""
+    """The cost of the steps of the first window; for plots, so thinned out if many."""
 
     number: tuple[int, ...]
     """Which steps these are, counted from the start of training."""
     mean: tuple[float, ...]
-    """Mean cost of a rank, as a share of the mean of all steps."""
+    """Mean cost of a rank, as a share of the mean of all steps of the window."""
     least: tuple[float, ...]
     """That of the rank with the least."""
     most: tuple[float, ...]

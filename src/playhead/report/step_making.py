@@ -71,6 +71,7 @@ class StepOfBlend:
         leaves = self._part.planning.leaves
         draws = self._found.plan.stats.draws
         weights = sum(leaf.weight for leaf in leaves) or 1
+        draws_of_window = sum(draws.values())
         return [
             StepLeaf(
                 name=leaf.name,
@@ -78,7 +79,7 @@ class StepOfBlend:
                 part=self._found.part,
                 weight=leaf.weight / weights,
                 quota=draws[leaf.key],
-                draws_of_window=sum(draws.values()),
+                draws_of_window=draws_of_window,
                 samples=counts[leaf.key],
             )
             for leaf in leaves

@@ -202,6 +202,20 @@ def test_the_numbers_are_those_of_the_figures():
     assert repr(part.most_copies) in copies
 
 
+def test_sources_are_compared_by_what_all_of_them_have():
+    speech, text = report_figures.leaf("speech", 1.0, 0.5), report_figures.leaf("text", None, 0.5)
+    few = replace(speech, name="few", tokens=7)
+    unread = replace(text, name="unread", accepted=0, tokens=None)
+    for leaves, what, words in (
+        ([speech, unread], "hours of audio", "speech 59 min 24 s; unread 0 h"),
+        ([few, text], "tokens", "text 31,000; few 7"),
+        ([speech, text], "samples", "text 997; speech 597"),
+    ):
+        plot = sources(report_figures.part(tuple(leaves)), "").plots[0]
+        assert f"How many {what} a pass has" in plot
+        assert words in plot
+
+
 def test_of_many_sources_the_largest_are_shown_and_all_can_be_opened():
     figures = FIGURES["large"]
     root = parsed(made_page("large"))

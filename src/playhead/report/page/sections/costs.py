@@ -35,8 +35,8 @@ def costs(part: PartFigures, prefix: str, *, world_size: int) -> Section:
         name=f"{prefix}costs",
         title="Cost of steps",
         says=says
-        + " Cost is what the limit of the config counts, 1 the mean of all steps; the band"
-        " is from the rank with the least to that with the most.",
+        + " Cost is what the limit of the config counts. The plot shows the first window; 1 is the"
+        " mean of its steps, the band reaches from the rank with the least to that with the most.",
         plots=(_plot(part, f"{prefix}plot-costs"),) if part.step_costs.number else (),
         numbers=(
             facts(

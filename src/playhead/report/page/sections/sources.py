@@ -11,7 +11,7 @@ from playhead.report.page.section import Fact, Section, facts
 from playhead.report.page.tables import Column, folded, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from playhead.report.figures import LeafFigures, PartFigures
     from playhead.report.page.markup import Markup
@@ -124,7 +124,9 @@ def _facts(leaves: Sequence[LeafFigures]) -> list[Fact]:
 def _tables(leaves: Sequence[LeafFigures]) -> tuple[Markup, ...]:
     if len(leaves) <= _MOST_BARS:
         return (table(_COLUMNS, leaves, about="Sources"),)
-    largest = sorted(leaves, key=_size, reverse=True)[:_MOST_BARS]
+    _, amounts, _ = _measure(leaves)
+    order = sorted(range(len(leaves)), key=amounts.__getitem__, reverse=True)
+    largest = [leaves[one] for one in order[:_MOST_BARS]]
     what = f"{len(leaves):,} sources, in the order of the config"
     return (
         table(_COLUMNS, largest, about=f"The {_MOST_BARS} largest sources"),
@@ -133,8 +135,7 @@ def _tables(leaves: Sequence[LeafFigures]) -> tuple[Markup, ...]:
 
 
 def _plot(leaves: Sequence[LeafFigures], name: str) -> Markup:
-    in_hours = any(leaf.accepted_hours for leaf in leaves)
-    amounts = [(leaf.accepted_hours or 0.0) if in_hours else leaf.accepted for leaf in leaves]
+    what, amounts, written = _measure(leaves)
     order = sorted(range(len(leaves)), key=amounts.__getitem__, reverse=True)
     # One bar for the others pays from two on.
     shown = order if len(order) <= _MOST_BARS else order[: _MOST_BARS - 1]
@@ -143,8 +144,7 @@ def _plot(leaves: Sequence[LeafFigures], name: str) -> Markup:
     if others:
         names.append(f"{len(others):,} others")
         values.append(sum(amounts[one] for one in others))
-    words = [hours(value) if in_hours else f"{value:,}" for value in values]
-    what = "hours of audio" if in_hours else "samples"
+    words = [written(value) for value in values]
     return plotted(
         lambda panels: draw_bars(
             panels[0], names, values, words, axis=f"{what} of a pass", others=bool(others)
@@ -156,8 +156,24 @@ def _plot(leaves: Sequence[LeafFigures], name: str) -> Markup:
     )
 
 
-def _size(leaf: LeafFigures) -> tuple[float, int]:
-    return (leaf.accepted_hours or 0.0, leaf.accepted)
+def _measure(
+    leaves: Sequence[LeafFigures],
+) -> tuple[str, list[float], Callable[[float], str]]:
+    """What sources are compared by, so that each has it: hours, else tokens, else samples."""
+    by_hours = [_known(leaf, leaf.accepted_hours) for leaf in leaves]
+    by_tokens = [_known(leaf, leaf.tokens) for leaf in leaves]
+    for what, known, written in (
+        ("hours of audio", by_hours, hours),
+        ("tokens", by_tokens, number),
+    ):
+        amounts = [amount for amount in known if amount is not None]
+        if len(amounts) == len(leaves) and any(amounts):
+            return what, amounts, written
+    return "samples", [float(leaf.accepted) for leaf in leaves], lambda value: count(int(value))
+
+
+def _known(leaf: LeafFigures, amount: float | None) -> float | None:
+    return amount if leaf.accepted else 0.0
 
 
 def _listed(names: Sequence[str], words: Sequence[str]) -> str:
