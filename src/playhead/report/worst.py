@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from playhead.plan import WindowPlan
 
-__all__ = ["Worst", "worst_of", "worst_of_window"]
+__all__ = ["Bulk", "Worst", "worst_of", "worst_of_window"]
 
 _MOST = 10
 
 
-class Shape(NamedTuple):
+class Bulk(NamedTuple):
     """What the memory of a micro-batch depends on."""
 
     weight: float
@@ -39,7 +39,7 @@ class Worst(NamedTuple):
     """Its step, counted from the start of the windows."""
     slot: int
     """Its slot."""
-    shape: Shape
+    bulk: Bulk
     """What it is."""
     cost: int
     """What it counts against the limit, in the unit of `Effort`."""
@@ -61,9 +61,9 @@ def worst_of(found: Sequence[Worst]) -> tuple[Worst, ...]:
     found
         What `worst_of_window` gave, window after window.
     """
-    columns = np.array([one.shape for one in found], dtype=np.float64).reshape(-1, 4)
+    columns = np.array([one.bulk for one in found], dtype=np.float64).reshape(-1, 4)
     chosen = [found[place] for place in _preferred(*columns.T)[:_MOST]]
-    return tuple(sorted(chosen, key=lambda one: (-one.shape.weight, one.step, one.slot)))
+    return tuple(sorted(chosen, key=lambda one: (-one.bulk.weight, one.step, one.slot)))
 
 
 def worst_of_window(plan: WindowPlan, first_step: int) -> list[Worst]:
@@ -97,7 +97,7 @@ def worst_of_window(plan: WindowPlan, first_step: int) -> list[Worst]:
             Worst(
                 step=first_step + step,
                 slot=slot,
-                shape=Shape(weight, padded, longest, samples),
+                bulk=Bulk(weight, padded, longest, samples),
                 cost=int(batches.cost[place]),
                 tokens=None if tokens is None else int(tokens.max()),
                 leaves=tuple(order[counts[order] > 0].tolist()),

@@ -11,10 +11,10 @@ from playhead.report.page.numbers import exact
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["MOST_ROWS", "Column", "folded", "table"]
+__all__ = ["Column", "folded", "table"]
 
-MOST_ROWS = 2000
-"""Rows of the longest table: a browser is slow with more, and nobody reads them."""
+# A browser is slow with more, and nobody reads them.
+_MOST_ROWS = 2000
 
 Row = TypeVar("Row")
 
@@ -70,7 +70,7 @@ def folded(
     is_open
         Whether it is open from the start.
     """
-    shown = rows[:MOST_ROWS]
+    shown = rows[:_MOST_ROWS]
     left = len(rows) - len(shown)
     more = f"{left:,} more are left out here; `playhead report --json` has all." if left else None
     return element(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from playhead.report.page.bars import bars_height, draw_bars
-from playhead.report.page.canvas import plotted
+from playhead.report.page.bars import bar_plot
 from playhead.report.page.markup import Markup, element, joined
 from playhead.report.page.numbers import count, counted, length, precise, share
 from playhead.report.page.section import Section
@@ -96,12 +95,12 @@ def _plot(part: PartFigures, name: str) -> Markup:
     ]
     values = [one.total for one in part.worst]
     words = [length(value, part.unit) for value in values]
-    return plotted(
-        lambda panels: draw_bars(panels[0], names, values, words, axis=f"padded to, {part.unit}"),
+    return bar_plot(
+        names,
+        values,
+        words,
         name=name,
         title="The micro-batches that take the most memory, by what they are padded to",
-        description="Bars, those that cost the most first: "
-        + "; ".join(f"{one}, {said}" for one, said in zip(names, words, strict=True))
-        + ".",
-        height=bars_height(len(names)),
+        axis=f"padded to, {part.unit}",
+        order="those that cost the most first",
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from playhead.report.page.bars import bars_height, draw_bars
-from playhead.report.page.canvas import plotted
+from playhead.report.page.bars import bar_plot
 from playhead.report.page.numbers import count, counted, hours, number, span
 from playhead.report.page.section import Fact, Section, facts
 
@@ -110,12 +109,12 @@ def _plot(leaves: list[tuple[LeafFigures, float]]) -> Markup:
     names, values = [leaf.name for leaf, _ in soonest], [steps for _, steps in soonest]
     words = [number(steps) for steps in values]
     which = "each source" if len(soonest) == len(leaves) else f"the {len(soonest)} soonest sources"
-    return plotted(
-        lambda panels: draw_bars(panels[0], names, values, words, axis="steps of a pass"),
+    return bar_plot(
+        names,
+        values,
+        words,
         name="plot-passes",
         title=f"After how many steps each sample of {which} has come once",
-        description="Bars, the soonest first: "
-        + "; ".join(f"{name} {said}" for name, said in zip(names, words, strict=True))
-        + ".",
-        height=bars_height(len(names)),
+        axis="steps of a pass",
+        order="the soonest first",
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from playhead.report.page.bars import bars_height, draw_bars
-from playhead.report.page.canvas import plotted
+from playhead.report.page.bars import bar_plot
 from playhead.report.page.numbers import count, counted, hours, number, precise, share
 from playhead.report.page.section import Fact, Section, facts
 from playhead.report.page.tables import Column, folded, table
@@ -145,14 +144,14 @@ def _plot(leaves: Sequence[LeafFigures], name: str) -> Markup:
         names.append(f"{len(others):,} others")
         values.append(sum(amounts[one] for one in others))
     words = [written(value) for value in values]
-    return plotted(
-        lambda panels: draw_bars(
-            panels[0], names, values, words, axis=f"{what} of a pass", others=bool(others)
-        ),
+    return bar_plot(
+        names,
+        values,
+        words,
         name=name,
         title=f"How many {what} a pass has from each source",
-        description=f"Bars, the largest first: {_listed(names, words)}.",
-        height=bars_height(len(names)),
+        axis=f"{what} of a pass",
+        others=bool(others),
     )
 
 
@@ -174,10 +173,6 @@ def _measure(
 
 def _known(leaf: LeafFigures, amount: float | None) -> float | None:
     return amount if leaf.accepted else 0.0
-
-
-def _listed(names: Sequence[str], words: Sequence[str]) -> str:
-    return "; ".join(f"{name} {said}" for name, said in zip(names, words, strict=True))
 
 
 def _reasons(refused: dict[str, int]) -> str | None:

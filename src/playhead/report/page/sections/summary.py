@@ -13,7 +13,7 @@ from playhead.report.page.tables import Column, table
 if TYPE_CHECKING:
     from playhead.report.figures import Figures, PartFigures
 
-__all__ = ["hours_of", "summary"]
+__all__ = ["summary"]
 
 
 def summary(figures: Figures) -> Section:
@@ -40,8 +40,8 @@ def summary(figures: Figures) -> Section:
     )
 
 
-def hours_of(part: PartFigures) -> float | None:
-    """Return the hours of audio of a pass over a blend; None where nothing is audio."""
+def _hours_of(part: PartFigures) -> float | None:
+    """Hours of audio of a pass over a blend; None where nothing is audio."""
     known = [leaf.accepted_hours for leaf in part.leaves if leaf.accepted_hours is not None]
     return sum(known) if known else None
 
@@ -64,7 +64,7 @@ def _notes(figures: Figures) -> tuple[Markup, ...]:
 
 def _amounts(figures: Figures) -> list[Fact]:
     leaves = [leaf for part in figures.parts for leaf in part.leaves]
-    known = [one for one in map(hours_of, figures.parts) if one is not None]
+    known = [one for one in map(_hours_of, figures.parts) if one is not None]
     rows, accepted = sum(leaf.rows for leaf in leaves), sum(leaf.accepted for leaf in leaves)
     made = [
         Fact(name="Sources", shown=count(len(leaves)), value=len(leaves)),
@@ -108,7 +108,7 @@ def _blends(parts: tuple[PartFigures, ...]) -> Markup:
         Column(title="Blend", value=lambda part: part.name, kind="name"),
         Column(title="Share of the steps", value=lambda part: part.share, shown=share),
         Column(title="Sources", value=lambda part: len(part.leaves), shown=count),
-        Column(title="Audio of a pass", value=hours_of, shown=hours),
+        Column(title="Audio of a pass", value=_hours_of, shown=hours),
         Column(title="Limit", value=lambda part: part.limit),
         Column(title="Padding", value=lambda part: part.padding, shown=share),
         Column(title="Limit unused", value=lambda part: part.unused_budget, shown=share),
