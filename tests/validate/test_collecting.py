@@ -97,7 +97,7 @@ def test_a_last_line_without_its_end_is_whole_if_it_says_all(folder):
 
 
 ODD = {
-    "short": (lambda lines: lines.pop(), "has 12 batches|12 batches on every rank"),
+    "short": (lambda lines: lines.pop(), "every rank had 12 batches .* the log of rank 1 has 11"),
     "sizes": (lambda lines: with_row(lines, 4, batch_size=9), "batch 4 of rank 1 does not hold"),
     "placeless": (lambda lines: with_row(lines, 4, slot=None), "of two kinds"),
     "digest": (lambda lines: with_row(lines, 4, digest="x"), "of two kinds"),
@@ -177,13 +177,17 @@ def test_a_run_with_digests_is_not_compared_with_one_without(tmp_path):
 def test_a_second_baseline_has_to_be_there_and_of_the_same_size(tmp_path):
     folder = validation().write(tmp_path / "logs")
     assert consolidate(folder, determinism_runs=2).exit_code == 0
-    assert "2 of 3 runs" in refusal(folder, determinism_runs=3)
+    assert "Of 3 runs of the baseline there are 2" in refusal(folder, determinism_runs=3)
     made = validation().without("baseline", 1)
     made.runs.append(validation(ranks=4).run("baseline", 1))
-    assert "had 2 ranks, and baseline/run1 4" in refusal(made.write(folder))
+    assert "world size of baseline/run0 is 2, and that of baseline/run1 4" in refusal(
+        made.write(folder)
+    )
     made = validation()
     made.run("baseline", 1).tell(steps=99)
-    assert "had 12 steps, and baseline/run1 99" in refusal(made.write(folder))
+    assert "length in batches of baseline/run0 is 12, and that of baseline/run1 99" in refusal(
+        made.write(folder)
+    )
 
 
 def test_the_checkpoint_has_to_be_that_of_the_baseline(tmp_path):
@@ -210,7 +214,7 @@ def test_a_state_that_is_missing_or_empty_is_named(folder):
     state.write_bytes(b"")
     assert str(state) in refusal(folder)
     state.unlink()
-    assert "the states of 1 of 2 ranks are missing" in refusal(folder).lower()
+    assert "Of 2 states of the baseline 1 is missing" in refusal(folder)
 
 
 def test_logs_of_nemo_need_no_state_as_long_as_nothing_was_resumed(tmp_path):
@@ -218,7 +222,7 @@ def test_logs_of_nemo_need_no_state_as_long_as_nothing_was_resumed(tmp_path):
     made.saved_by = 0
     folder = as_nemo_writes(made, tmp_path / "logs")
     assert consolidate(folder).exit_code == 0
-    assert "states of 2 of 2 ranks are missing" in refusal(folder, checkpoint_at=3)
+    assert "2 states of the baseline 2 are missing" in refusal(folder, checkpoint_at=3)
 
 
 def test_logs_of_nemo_on_other_ranks_cannot_be_compared(tmp_path):
@@ -230,7 +234,7 @@ def test_logs_of_two_tools_are_not_compared(tmp_path):
     made = validation()
     folder = as_nemo_writes(made, tmp_path / "logs")
     made.run("resumed").write(folder)
-    assert "one of baseline/run0 and resumed/run0 is of playhead" in refusal(folder).lower()
+    assert "wrote only one of baseline/run0 and resumed/run0" in refusal(folder)
 
 
 def test_waits_that_are_damaged_are_named(folder):

@@ -65,12 +65,13 @@ def test_runs_are_a_pass_of_at_most_200_batches_and_stopped_after_three_quarters
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"steps": 1}, "nothing in between"),
-        ({"steps": 3, "step": 4}, "nothing in between"),
+        ({"steps": 1}, "ach of 2 ranks has 1 batch, and two .* take 2"),
+        ({"steps": 3, "step": 4}, "ach of 2 ranks has 3 batches, and two .* take 4"),
         ({"steps": 8, "checkpoint_at": 7}, "no batch is left"),
         # Batch 6 lies in the step that batch 7 ends.
         ({"steps": 8, "checkpoint_at": 6, "step": 4}, "no batch is left"),
         ({"whole_pass": True, "finite": False}, "no whole pass"),
+        ({"whole_pass": True, "steps": 9}, "--steps 9 ends before or after it"),
     ],
 )
 def test_runs_that_leave_nothing_to_compare_are_refused(

@@ -282,7 +282,7 @@ def test_a_state_after_the_end_of_a_pass_is_refused_with_how_long_a_pass_is(conf
 
 
 def test_the_truth_is_told_by_one_process(config: Path) -> None:
-    with pytest.raises(ConfigError, match="by one process, and there are 2"):
+    with pytest.raises(ConfigError, match="by one rank, and the launcher started 2"):
         run(config, 2, phase="groundtruth")
 
 

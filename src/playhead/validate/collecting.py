@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from playhead.errors import ConfigError, SourceNotFoundError
+from playhead.validate.answer import said
 from playhead.validate.reading import read_run, run_numbers
 from playhead.validate.rows import log_path, state_path
 
@@ -84,9 +85,10 @@ def collect(
         )
     if len(baselines) < determinism_runs:
         raise ConfigError(
-            f"there are {len(baselines)} of {determinism_runs} runs of the baseline",
+            f"of {determinism_runs} runs of the baseline there"
+            f" {'is' if len(baselines) == 1 else 'are'} {len(baselines)}",
             where=str(folder / "baseline"),
-            fix=f"Run the phase baseline with --run-idx up to {determinism_runs - 1}",
+            fix=f"Run the phase baseline with every --run-idx from 0 to {determinism_runs - 1}",
         )
     resumed = _read(folder, "resumed", say)
     truths = _read(folder, "groundtruth", say)
@@ -108,8 +110,9 @@ def _read(folder: Path, phase: Phase, say: Callable[[str], None]) -> tuple[Run, 
     for number in run_numbers(folder, phase):
         run = read_run(folder, phase, number)
         say(
-            f"{run.name}: {run.world_size} ranks, {len(run.batches):,} batches,"
-            f" {len(run.samples):,} samples"
+            f"{run.name}: {said(run.world_size, 'rank')},"
+            f" {said(len(run.batches), 'batch', several='batches')},"
+            f" {said(len(run.samples), 'sample')}"
         )
         runs.append(run)
     return tuple(runs)
@@ -122,14 +125,16 @@ def _check_comparable(first: Run, other: Run) -> None:
         if own is None and theirs is None:
             if other.phase == "resumed" and other.world_size != first.world_size:
                 raise ConfigError(
-                    f"the baseline had {first.world_size} ranks and this run {other.world_size},"
-                    " and the logs do not say to which optimizer steps their batches belong",
+                    f"the baseline had {said(first.world_size, 'rank')} and this run"
+                    f" {other.world_size}, and the logs do not say to which optimizer steps their"
+                    " batches belong",
                     where=where,
-                    fix=f"Resume on {first.world_size} ranks, or write the logs with playhead",
+                    fix=f"Resume on {said(first.world_size, 'rank')}, or write the logs with"
+                    " `playhead validate`",
                 )
             return
         raise ConfigError(
-            f"one of {first.name} and {other.name} is of Playhead, and the other is not",
+            f"Playhead wrote only one of {first.name} and {other.name}",
             where=where,
             fix=_ONE_CONFIG,
         )
@@ -154,14 +159,16 @@ def _check_comparable(first: Run, other: Run) -> None:
 def _check_twin(first: Run, twin: Run) -> None:
     """Refuse a second baseline that was asked for something else."""
     own, theirs = first.meta, twin.meta
-    pairs = [("ranks", first.world_size, twin.world_size)]
+    pairs = [("world size", first.world_size, twin.world_size)]
     if own and theirs:
-        pairs.append(("steps", own.steps, theirs.steps))
-        pairs.append(("micro-batches", own.micro_batches_per_step, theirs.micro_batches_per_step))
+        pairs += [
+            ("length in batches", own.steps, theirs.steps),
+            ("micro_batches_per_step", own.micro_batches_per_step, theirs.micro_batches_per_step),
+        ]
     for what, mine, its in pairs:
         if mine != its:
             raise ConfigError(
-                f"{first.name} had {mine} {what}, and {twin.name} {its}",
+                f"the {what} of {first.name} is {mine}, and that of {twin.name} {its}",
                 where=str(twin.logs[0].parent),
                 fix="Run the baseline again as it was run first",
             )
@@ -202,7 +209,8 @@ def _checkpoint(folder: Path, baseline: Run, asked: int | None, *, is_needed: bo
     states = [state_path(folder, 0, rank) for rank in range(baseline.world_size)]
     if lost := [path for path in states if not path.is_file() or not path.stat().st_size]:
         raise ConfigError(
-            f"the states of {len(lost)} of {len(states)} ranks are missing",
+            f"of {said(len(states), 'state')} of the baseline {len(lost)}"
+            f" {'is' if len(lost) == 1 else 'are'} missing or empty",
             where=str(lost[0]),
             fix="Run the baseline again with --checkpoint-at",
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError, TopologyError
 from playhead.loader.ranks import Topology
+from playhead.validate.answer import said
 from playhead.validate.options import USUAL_STEPS
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def choose_extent(
     Raises
     ------
     ConfigError
-        If the data have no end and a whole pass is asked for, or a run is too short to be stopped
-        in between.
+        If the data have no end and a whole pass is asked for, or so many batches besides it, or a
+        run is too short to be stopped in between.
     TopologyError
         If so many ranks cannot share a step; its exit code is 2.
     """
@@ -72,10 +73,14 @@ def choose_extent(
             "the data have no end, and so no whole pass",
             fix="Leave out --whole-pass, or --no-force-finite",
         )
-    topology = Topology(rank=0, world_size=ranks)
-    per_step = _per_step(planning, topology)
+    if whole_pass and steps is not None:
+        raise ConfigError(
+            f"--whole-pass goes through a pass, and --steps {steps} ends before or after it",
+            fix="Give one of them",
+        )
+    per_step = _batches_per_step(planning.micro_batches_per_step, ranks)
     start: Any = planning.start(seed=seed, pass_=0, step=0)
-    run = planning.run(start, topology)
+    run = planning.run(start, Topology(rank=0, world_size=ranks))
     try:
         asked = steps or USUAL_STEPS
         # To count a pass is to plan all of it: where it is longer than is asked for, nobody does.
@@ -87,14 +92,16 @@ def choose_extent(
     whole_steps = chosen // per_step
     if checkpoint_at is None and whole_steps < 2:
         raise ConfigError(
-            f"{chosen} batches of {ranks} ranks are {whole_steps} optimizer steps: there is nothing"
-            " in between to stop at",
+            f"each of {said(ranks, 'rank')} has {said(chosen, 'batch', several='batches')}, and two"
+            " optimizer steps, the fewest that a run can be stopped between, take"
+            f" {2 * per_step}",
             fix="Use fewer --ranks, smaller batches, more data or more --steps",
         )
     if checkpoint_at is not None and (checkpoint_at // per_step + 1) * per_step >= chosen:
         raise ConfigError(
-            f"a rank has {chosen} batches, and after batch {checkpoint_at}, counted from 0, no"
-            " batch is left that a resumed run could be compared with",
+            f"a rank has {said(chosen, 'batch', several='batches')}, and after batch"
+            f" {checkpoint_at}, counted from 0, no batch is left that a resumed run could be"
+            " compared with",
             fix="Use a lower --checkpoint-at, more --steps, or more data",
         )
     late = whole_steps * 3 // 4 * per_step - 1
@@ -120,23 +127,18 @@ def check_resumed_ranks(ranks: Sequence[int], micro_batches: int | None) -> None
     TopologyError
         If any of them cannot share a step; its exit code is 2.
     """
-    for number in ranks if micro_batches is not None else ():
-        if micro_batches is not None and micro_batches % number:
-            raise _not_shared(
-                f"micro_batches_per_step is {micro_batches}, which {number} ranks cannot share"
-            )
+    if micro_batches is not None:
+        for number in ranks:
+            _batches_per_step(micro_batches, number)
 
 
-def _per_step(planning: Planning | FusedPlanning, topology: Topology) -> int:
-    slots = planning.micro_batches_per_step
-    if slots % topology.world_size:
-        raise _not_shared(
-            f"micro_batches_per_step is {slots}, which {topology.world_size} ranks cannot share"
+def _batches_per_step(micro_batches: int, ranks: int) -> int:
+    """How many batches of a step each rank is given."""
+    if micro_batches % ranks:
+        error = TopologyError(
+            f"micro_batches_per_step is {micro_batches}, which {ranks} ranks cannot share",
+            fix="Use numbers of ranks that divide it",
         )
-    return slots // topology.world_size
-
-
-def _not_shared(what: str) -> TopologyError:
-    error = TopologyError(what, fix="Use numbers of ranks that divide it")
-    error.exit_code = 2
-    return error
+        error.exit_code = 2
+        raise error
+    return micro_batches // ranks

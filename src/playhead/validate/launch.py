@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from playhead.errors import ConfigError
 from playhead.local_ranks import run_ranks
 from playhead.storage.held import hold
+from playhead.validate.answer import said
 from playhead.validate.consolidating import Verdict, consolidate
 from playhead.validate.extent import check_resumed_ranks, choose_extent
 from playhead.validate.leftovers import remove_all_runs
@@ -36,7 +37,7 @@ class Validation:
     """What is to be proved, and on how many ranks and workers."""
 
     options: PhaseOptions
-    """What all phases are asked for, as the phase groundtruth has it."""
+    """What all phases are asked for; which phase it says is no matter."""
     arguments: tuple[str, ...]
     """The same as arguments of `playhead validate`, but for what differs between the phases."""
     ranks: int
@@ -142,14 +143,12 @@ class _Phases:
             checkpoint_at=asked.checkpoint_at,
             whole_pass=asked.whole_pass,
         )
-        rows = sum(leaf.num_rows for leaf in planning.leaves)
-        sources = len(planning.leaves)
-        of = f"{sources:,} source" if sources == 1 else f"{sources:,} sources"
-        self._say(f"{asked.options.config}: {rows:,} rows of {of}")
+        rows = said(sum(leaf.num_rows for leaf in planning.leaves), "row")
+        self._say(f"{asked.options.config}: {rows} of {said(len(planning.leaves), 'source')}")
         if planning.finite and not extent.is_whole_pass:
             self._say(
-                f"a pass is longer than {extent.steps} batches of a rank: that every sample comes"
-                " (Q2) can only be seen with --whole-pass"
+                f"a pass is longer than {said(extent.steps, 'batch', several='batches')} of a rank:"
+                " whether every sample comes (Q2) is only seen with --whole-pass"
             )
         return planning, extent
 
@@ -170,8 +169,7 @@ class _Phases:
         self._say(f"{_told(meta)} ({seconds:.1f} s)")
 
     def _truth(self) -> None:
-        options = replace(self._asked.options, output_dir=self._folder)
-        tell_truth(options, say=lambda _: None)
+        tell_truth(self._asked.options, say=lambda _: None)
         self._say("groundtruth: all samples of a pass, out of the columns")
 
 
@@ -198,9 +196,9 @@ def _locked(path: Path) -> Held | None:
 
 
 def _told(meta: RunMeta) -> str:
-    ranks = f"{meta.world_size} rank{'s' if meta.world_size > 1 else ''}"
-    workers = f"{meta.num_workers} worker{'' if meta.num_workers == 1 else 's'} each"
-    text = f"{meta.phase} {meta.run}: {ranks}, {workers}: {meta.batches:,} batches a rank"
+    ranks, workers = said(meta.world_size, "rank"), said(meta.num_workers, "worker")
+    batches = said(meta.batches, "batch", several="batches")
+    text = f"{meta.phase} {meta.run}: {ranks}, {workers} each: {batches} a rank"
     if meta.checkpoint_at is not None:
         text += f", state after batch {meta.checkpoint_at}"
     return text + (", the pass is over" if meta.is_exhausted else "")

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from playhead.errors import ConfigError
+from playhead.validate.answer import said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,14 +177,14 @@ class LogColumns:
         """
         ranks, where = len(logs), str(logs[0].parent)
         if meta.world_size != ranks or meta.micro_batches_per_step % ranks:
-            what = f"the run had {meta.world_size} ranks, and its logs are of {ranks}"
+            what = f"the run had {said(meta.world_size, 'rank')}, and its logs are of {ranks}"
             raise ConfigError(what, where=where, fix=RUN_AGAIN)
         lengths = np.diff(self.bounds)
         if (short := np.flatnonzero(lengths != meta.batches)).size:
             rank = int(short[0])
             raise ConfigError(
-                f"the run had {meta.batches:,} batches on every rank, and the log of rank {rank}"
-                f" has {lengths[rank]:,}",
+                f"every rank had {said(meta.batches, 'batch', several='batches')} by what the run"
+                f" says, and the log of rank {rank} has {lengths[rank]:,}",
                 where=where,
                 fix=RUN_AGAIN,
             )

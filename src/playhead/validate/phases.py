@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from playhead.errors import ConfigError, PositionError, SourceNotFoundError
 from playhead.loader.ranks import Topology, has_process_group
+from playhead.validate.answer import said
 from playhead.validate.batch_rows import BatchRows
 from playhead.validate.full import FullSummary
 from playhead.validate.leftovers import remove_of_ranks
@@ -70,13 +71,14 @@ def run_phase(
     wanted = options.world_size
     if wanted is not None and wanted != topology.world_size:
         raise ConfigError(
-            f"there are {topology.world_size} ranks, and --resume-world-size is {wanted}",
-            fix=f"Start {wanted} processes, as torchrun --nproc-per-node {wanted}",
+            f"--resume-world-size is {wanted}, and the launcher started"
+            f" {said(topology.world_size, 'rank')}",
+            fix=f"Start {wanted}, as torchrun --nproc-per-node {wanted}",
         )
     if options.phase == "groundtruth":
         if topology.world_size != 1:
             raise ConfigError(
-                f"the truth is told by one process, and there are {topology.world_size}",
+                f"the truth is told by one rank, and the launcher started {topology.world_size}",
                 fix="Run the phase groundtruth without torchrun, or with --nproc-per-node 1",
             )
         return tell_truth(options, say=say)
@@ -183,8 +185,8 @@ class _Phase:
         end = asked // per_step * per_step + per_step - 1
         if end != asked and self._topology.rank == 0:
             self._say(
-                f"batch {asked} lies inside an optimizer step, which has {per_step} batches of each"
-                f" rank: a state is a whole number of steps, and is saved after batch {end}"
+                f"batch {asked} lies inside an optimizer step, which takes {per_step} batches of"
+                f" each rank: a state is of a whole number of steps, and is saved after batch {end}"
             )
         has = min(steps, _count(loader, end + 2)) if loader.finite else steps
         if end + 1 >= has:

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from playhead.errors import ConfigError, PlayheadError
+from playhead.validate.answer import said
 from playhead.validate.log_columns import (
     RUN_AGAIN,
     LogColumns,
@@ -217,13 +218,14 @@ def _logs(folder: Path, phase: Phase, number: int) -> tuple[Path, ...]:
     if missing := [rank for rank in range(world_size) if rank not in found]:
         ranks = ", ".join(map(str, missing[:8])) + (" …" if len(missing) > 8 else "")
         raise ConfigError(
-            f"there were {world_size} ranks, and the logs of these are missing: {ranks}",
+            f"there were {said(world_size, 'rank')}, and the logs of these are missing: {ranks}",
             where=str(first.parent),
             fix="Gather the logs of all nodes in this folder, or run this phase again",
         )
     if (last := max(found)) >= world_size:
         raise ConfigError(
-            f"there were {world_size} ranks, and here is a log of rank {last}",
+            f"there {'was' if world_size == 1 else 'were'} {said(world_size, 'rank')}, and here is"
+            f" a log of rank {last}",
             where=str(found[last]),
             fix="Remove what another run left, or run this phase again into an empty folder",
         )

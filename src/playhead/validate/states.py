@@ -44,7 +44,9 @@ def load_state(folder: Path, rank: int) -> Any:
     PositionError
         If one cannot be read, or they are not all of one position; its exit code is 2.
     """
-    found = {int(match[1]): path for path in _files(folder) if (match := _NAME.match(path.name))}
+    found = {
+        int(match[1]): path for path in _files(folder) if (match := _NAME.fullmatch(path.name))
+    }
     if not found:
         raise SourceNotFoundError(
             "there is no state_rank_NNN.pt",
