@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,9 @@ from support.corpus import nemo_corpus
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from playhead.validate.launch import Validation
+    from playhead.validate.options import PhaseOptions
 
     Playhead = Callable[..., Ran]
 
@@ -138,6 +142,19 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "ranks of something else": (("config.yaml", "--resume-ranks", "two"), "no list of numbers"),
     "no ranks": (("config.yaml", "--resume-ranks", "0"), "no list of numbers"),
     "too few batches": (("config.yaml", "--ranks", "8"), "Each of 8 ranks has 1 batch"),
+    "ranks of a launcher": (
+        (*GUIDE, "--phase", "baseline", "--ranks", "4"),
+        "--ranks does not go with --phase",
+    ),
+    "deadline of a launcher": (
+        (*GUIDE, "--phase", "baseline", "--deadline", "9"),
+        "--deadline does not go with --phase",
+    ),
+    "workers of a run that is not resumed": (
+        (*GUIDE, "--phase", "baseline", "--resume-workers", "1"),
+        "--resume-workers needs --phase resumed",
+    ),
+    "length given twice": (("config.yaml", "--whole-pass", "--steps", "4"), "Give one of them"),
     "late state": (("config.yaml", "--steps", "4", "--checkpoint-at", "7"), "no batch is left"),
     "endless pass": (
         ("config.yaml", "--no-force-finite", "--whole-pass", "--input-cfg", "endless.yaml"),
@@ -162,8 +179,11 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_input_is_one_line_and_exit_code_2(
-    folder: Path, playhead: Playhead, name: str
+    folder: Path, playhead: Playhead, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     (folder / "empty.yaml").write_text("")
     (folder / "sound.wav").write_bytes(b"RIFF\0\0\xff")
     entry = {"type": "nemo", "manifest_filepath": str(folder / "manifest.json")}
@@ -176,6 +196,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert message in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""
+    assert not list(temporary.iterdir())
 
 
 def test_a_state_of_something_else_is_one_line(folder: Path, playhead: Playhead) -> None:
@@ -254,6 +275,35 @@ def test_help_is_of_the_command_and_names_the_one_below(playhead: Playhead) -> N
     assert "playhead validate consolidate" in ran.stdout
     ran = playhead("consolidate", "--help")
     assert "--num-determinism-runs" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (),
+        ("--section=train_ds", "--input-cfg=entries.yaml", "--data-blend-dir=blend"),
+        ("--num-workers-override=3", "--tokenizer=en=a.model,de=b.model"),
+        ("--mode=full", "--dataset=collections:OrderedDict"),
+        ("--no-force-finite", "--no-metadata-only", "--skip-missing-manifest-entries"),
+        ("--fail-on-missing-manifest-entries",),
+    ],
+    ids=" ".join,
+)
+def test_phases_are_asked_for_all_that_the_whole_is(
+    folder: Path, playhead: Playhead, asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: list[Validation] = []
+    phases: list[PhaseOptions] = []
+    monkeypatch.setattr("playhead.cli.validate._judge", whole.append)
+    monkeypatch.setattr(
+        "playhead.cli.validate._run_one", lambda options, **_: phases.append(options)
+    )
+    assert playhead("config.yaml", "-o", "out", "--import=json", *asked).returncode == 0
+    arguments = whole[0].arguments
+    assert "--import=json" in arguments
+    ran = playhead(*arguments, f"--output-dir={folder / 'out'}", "--phase=baseline")
+    assert ran.returncode == 0, ran.stderr
+    assert phases == [whole[0].options]
 
 
 def test_one_command_starts_every_phase_with_what_was_asked_for(

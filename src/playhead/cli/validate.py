@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 _EVERY = 50
+_RANKS = 2
+_DEADLINE_SECONDS = 3600.0
 
 group = typer.Typer(cls=WithDefault, help="Prove that training on a config resumes exactly.")
 app.add_typer(group, name="validate")
@@ -62,11 +64,11 @@ def validate(
     phase: given.PhaseOption = None,
     run_idx: given.RunIdx = 0,
     state_dir: given.StateDir = None,
-    ranks: given.Ranks = 2,
+    ranks: given.Ranks = None,
     resume_ranks: given.ResumeRanks = None,
     resume_workers: given.ResumeWorkers = None,
     whole_pass: given.WholePass = False,
-    deadline: given.Deadline = 3600.0,
+    deadline: given.Deadline = None,
 ) -> None:
     """Prove that training on a config resumes exactly, by runs that are stopped and resumed.
 
@@ -124,19 +126,29 @@ def validate(
             output_dir,
             common,
             arguments=tuple(arguments),
-            ranks=ranks,
+            ranks=_RANKS if ranks is None else ranks,
             resume_ranks=resumed or (1,),
             resume_workers=workers or (None,),
             steps=steps,
             whole_pass=whole_pass,
             checkpoint_at=checkpoint_at,
-            deadline_seconds=deadline,
+            deadline_seconds=_DEADLINE_SECONDS if deadline is None else deadline,
         )
         return
-    _refuse({"--whole-pass": whole_pass}, "does not go with --phase")
+    _refuse(
+        {
+            "--whole-pass": whole_pass,
+            # How many ranks there are is the launcher's to say, and how long they may take.
+            "--ranks": ranks is not None,
+            "--deadline": deadline is not None,
+        },
+        "does not go with --phase",
+    )
+    is_resumed = phase is given.Phase.RESUMED
+    _refuse({"--resume-workers": bool(workers) and not is_resumed}, "needs --phase resumed")
     if output_dir is None:
         raise typer.BadParameter("--phase needs --output-dir")
-    if phase is given.Phase.RESUMED and workers:
+    if workers:
         common["num_workers"] = _only(workers, "--resume-num-workers")
     options = PhaseOptions(
         **common,
@@ -181,17 +193,17 @@ def _run_all(output_dir: Path | None, common: dict[str, Any], **asked: Any) -> N
     from playhead.validate.launch import Validation  # noqa: PLC0415  (imports torch)
     from playhead.validate.options import PhaseOptions  # noqa: PLC0415  (same)
 
-    temporary = output_dir is None
-    folder = (
-        Path(tempfile.mkdtemp(prefix="playhead-validate-")) if output_dir is None else output_dir
-    )
-    options = PhaseOptions(**common, output_dir=folder.absolute(), phase="baseline")
     if asked["checkpoint_at"] == -1:
         raise typer.BadParameter(
             "--checkpoint-at -1 saves no state, and there is nothing to resume"
         )
+    temporary = output_dir is None
+    folder = (
+        Path(tempfile.mkdtemp(prefix="playhead-validate-")) if output_dir is None else output_dir
+    )
     is_wanted = True
     try:
+        options = PhaseOptions(**common, output_dir=folder.absolute(), phase="baseline")
         with leaving_in_order():
             _judge(Validation(options=options, **asked))
         is_wanted = False

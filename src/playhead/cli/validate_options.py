@@ -151,8 +151,10 @@ StateDir = Annotated[
     ),
 ]
 Ranks = Annotated[
-    int,
-    typer.Option(min=1, help="Processes of the baseline.", metavar="N", rich_help_panel=_ALL),
+    int | None,
+    typer.Option(
+        min=1, help="Processes of the baseline; 2 by default.", metavar="N", rich_help_panel=_ALL
+    ),
 ]
 ResumeRanks = Annotated[
     str | None,
@@ -181,10 +183,10 @@ WholePass = Annotated[
     typer.Option("--whole-pass", help="Go through a pass, however long.", rich_help_panel=_ALL),
 ]
 Deadline = Annotated[
-    float,
+    float | None,
     typer.Option(
         min=1.0,
-        help="Give a phase up after so many seconds.",
+        help="Give a phase up after so many seconds; 3600 by default.",
         metavar="SECONDS",
         rich_help_panel=_ALL,
     ),
