@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.settings import Shape
 
-__all__ = ["leaf_items", "leaf_rows", "pass_items", "pass_rows"]
+__all__ = ["leaf_items", "leaf_rows", "pass_items"]
 
 _BLOCK = 1 << 18
 # Rows that are cut into windows may give a hundred samples each.
@@ -50,8 +50,16 @@ def leaf_items(
 def leaf_rows(
     leaf: LeafColumns, shape: Shape, batching: Batching | None, columns: Sequence[str] = ()
 ) -> Iterator[Items]:
-    """Return all rows of one leaf; see `pass_rows`."""
-    return pass_rows([leaf], shape, batching, columns)
+    """Return all rows of one leaf in declared order, block by block; each is one whole row still.
+
+    Parameters
+    ----------
+    leaf
+        The leaf.
+    shape, batching, columns
+        As for `pass_items`.
+    """
+    return _pass_rows([leaf], shape, batching, columns)
 
 
 def pass_items(
@@ -73,25 +81,18 @@ def pass_items(
     columns
         Further columns of tokens that are needed.
     """
-    for items in pass_rows(leaves, shape, batching, columns):
+    for items in _pass_rows(leaves, shape, batching, columns):
         for speed in SPEEDS if shape.perturb_speed else (None,):
             column = None if speed is None else np.full(len(items), speed, dtype=np.int16)
             yield measured(reshaped(items, shape, column, None), shape)
 
 
-def pass_rows(
+def _pass_rows(
     leaves: Sequence[LeafColumns],
     shape: Shape,
     batching: Batching | None,
     columns: Sequence[str] = (),
 ) -> Iterator[Items]:
-    """Return all rows of leaves in declared order, block by block; each is one whole row still.
-
-    Parameters
-    ----------
-    leaves, shape, batching, columns
-        As for `pass_items`.
-    """
     names = {*needed_columns(shape, [] if batching is None else [batching]), *columns}
     block = _BLOCK_OF_WINDOWS if shape.in_parts else _BLOCK
     for pieces in _blocks(leaves, block):

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from playhead.loader.run import Planning
     from playhead.validate.options import PhaseOptions
 
-__all__ = ["SEED_OF_DRAWN", "Opened", "config_digest", "open_phase", "open_truth"]
+__all__ = ["Opened", "config_digest", "open_phase", "open_truth"]
 
-SEED_OF_DRAWN = 0
-"""The seed of configs that draw one anew at every start, and could not be compared."""
+# The seed of configs that draw one anew at every start, and could not be compared.
+_SEED_OF_DRAWN = 0
 
 
 class _IdsOfAudio(Ids):
@@ -142,8 +142,8 @@ def _read(options: PhaseOptions, say: Callable[[str], None]) -> Blends:
     seed = blends.options.seed
     if isinstance(seed, int):
         return blends
-    say(f"the config draws its seed anew at every start ({seed}): it is {SEED_OF_DRAWN} here")
-    return read(seed=SEED_OF_DRAWN)
+    say(f"the config draws its seed anew at every start ({seed}): it is {_SEED_OF_DRAWN} here")
+    return read(seed=_SEED_OF_DRAWN)
 
 
 def _dataset(options: PhaseOptions, blends: Blends) -> Any:

@@ -57,7 +57,15 @@ def no_sample_twice(again: Repeats) -> Answer:
 
 
 def all_samples(baseline: Run, groundtruth: Run | None) -> Answer:
-    """Q2: the samples of a whole pass are those that the data hold, no more and no fewer."""
+    """Q2: the samples of a whole pass are those that the data hold, no more and no fewer.
+
+    Parameters
+    ----------
+    baseline
+        The run that was not stopped.
+    groundtruth
+        All samples of a pass; None where nobody wrote them down.
+    """
     runs = [baseline] if groundtruth is None else [baseline, groundtruth]
     if any(run.meta is not None and not run.meta.is_finite for run in runs):
         return _unjudged("Q2", "the data have no end, and are not held against a ground truth")
@@ -142,7 +150,13 @@ def ranks_disjoint(again: Repeats) -> Answer:
 
 
 def same_again(baselines: Sequence[Run]) -> Answer:
-    """Q5: the baseline comes out the same when it is run again."""
+    """Q5: the baseline comes out the same when it is run again.
+
+    Parameters
+    ----------
+    baselines
+        The baseline, and each time that it was run again.
+    """
     first, *others = baselines
     if not others:
         return _unjudged("Q5", "there is one baseline; run it again with --run-idx 1")
