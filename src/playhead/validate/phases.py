@@ -191,8 +191,8 @@ class _Phase:
         has = min(steps, _count(loader, end + 2)) if loader.finite else steps
         if end + 1 >= has:
             raise ConfigError(
-                f"a rank has {said(has, 'batch', several='batches')}, and after batch {end}, counted"
-                " from 0, no batch is left that a resumed run could be compared with",
+                f"a rank has {said(has, 'batch', several='batches')}, and after batch {end},"
+                " counted from 0, no batch is left that a resumed run could be compared with",
                 fix="Use a lower --checkpoint-at, more --steps, or more data",
             )
         return end
