@@ -117,31 +117,21 @@ def _after(baseline: Run, checkpoint_at: int) -> Stretch:
 def _judge_batches(one: Difference) -> Answer:
     """Compare batch by batch."""
     checked = {"compared": one.both}
-    if len(one.other_samples):
-        number = len(one.other_samples)
-        count = said(number, "batch", several="batches")
-        what = f"{'holds' if number == 1 else 'hold'} other samples than the baseline"
-        return Answer(
-            question="Q4",
-            status="FAIL",
-            tag=_ORDER,
-            detail=f"{count} of {one.both:,} {what}, or another order;"
-            f" {one.first(one.other_samples)}",
-            examples=one.examples(one.other_samples),
-            more=checked,
-        )
-    if len(one.other_content):
-        number = len(one.other_content)
-        count = said(number, "batch", several="batches")
-        what = f"{'holds' if number == 1 else 'hold'} the same samples and other tensors"
-        return Answer(
-            question="Q4",
-            status="FAIL",
-            tag=_CONTENT,
-            detail=f"{count} of {one.both:,} {what}; {one.first(one.other_content)}",
-            examples=one.examples(one.other_content),
-            more=checked,
-        )
+    for pairs, tag, what in (
+        (one.other_samples, _ORDER, "other samples than the baseline, or another order"),
+        (one.other_content, _CONTENT, "the same samples and other tensors"),
+    ):
+        if len(pairs):
+            count = said(len(pairs), "batch", several="batches")
+            holds = "holds" if len(pairs) == 1 else "hold"
+            return Answer(
+                question="Q4",
+                status="FAIL",
+                tag=tag,
+                detail=f"{count} of {one.both:,} {holds} {what}; {one.first(pairs)}",
+                examples=one.examples(pairs),
+                more=checked,
+            )
     missing, extra = _beyond_shared_steps(one)
     if missing or extra:
         counts = [
