@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Configured", "configured"]
 
+_ALL = (True, 1.0)
 _EVALUATION = ("validation_ds", "test_ds", "validation", "val", "test")
 
 
@@ -100,6 +101,8 @@ def _blends(config: str | Path, found: FoundPosition, asked: Asked) -> Blends:
         best = _read(config, asked.section, asked)
     except ConfigError as error:
         refused = error
+    if best is not None and _fit(best, found) == _ALL:
+        return best
     for section in _EVALUATION if asked.section is None else ():
         try:
             other = _read(config, section, asked)
