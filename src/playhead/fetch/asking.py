@@ -15,6 +15,7 @@ from playhead.fetch.ranges import Ranges
 from playhead.formats import TableFormat, format_of
 from playhead.index.concatenation import joined_rows
 from playhead.index.member_offsets import demand_member_offsets
+from playhead.plan import permute
 from playhead.storage.compression import is_archive
 from playhead.storage.tarheader import BLOCK
 
@@ -157,7 +158,7 @@ class Asking:
             rows, at = micro_batch.row[mine], first[mine]
             starts = self.joined(number)
             if starts is not None:
-                within = _ranges(count[mine])
+                within = permute.ranges(np.zeros_like(mine), count[mine])
                 rows = np.repeat(starts[rows], count[mine]) + within
                 at = np.repeat(at, count[mine]) + within
             by_shard = micro_batch.by_shard is not None and bool(micro_batch.by_shard[mine].any())
@@ -228,7 +229,3 @@ class Asking:
             numbers.append(ranges.number_of(path, kept=kept))
         return np.array(numbers, np.int64)[inverse]
 
-
-def _ranges(count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0 … n - 1 for each number n, end to end."""
-    return np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
