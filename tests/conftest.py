@@ -20,6 +20,17 @@ settings.register_profile("all", settings.get_profile("default"), max_examples=1
 settings.load_profile(os.environ.get("PLAYHEAD_HYPOTHESIS", "default"))
 
 
+@pytest.fixture(autouse=True)
+def _own_variables():
+    """What a command that runs in the process of a test sets is gone after it."""
+    before = {name: value for name, value in os.environ.items() if name.startswith("PLAYHEAD_")}
+    yield
+    for name in [name for name in os.environ if name.startswith("PLAYHEAD_")]:
+        if name not in before:
+            del os.environ[name]
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="session")
 def seaweed(tmp_path_factory):
     """An S3 server, one for all tests of a process: use a bucket of your own."""

@@ -228,4 +228,3 @@ class Asking:
             self._fresh.expect(path, size, kept=kept)
             numbers.append(ranges.number_of(path, kept=kept))
         return np.array(numbers, np.int64)[inverse]
-
