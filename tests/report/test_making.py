@@ -394,6 +394,13 @@ def test_steps_of_a_pass_follow_from_weight_and_rows(corpus):
     assert "does not end" in figures.notes[-1]
 
 
+@pytest.mark.parametrize("shuffle", [None, False, True])
+def test_training_that_nobody_shuffles_is_said_to_be_in_order(corpus, shuffle):
+    options = {"batch_size": 4} if shuffle is None else {"batch_size": 4, "shuffle": shuffle}
+    figures = figures_of(corpus.blend(["plain", "other"], [1.0, 1.0], options))
+    assert any("Nothing is shuffled" in note for note in figures.notes) == (not shuffle)
+
+
 def test_times_follow_from_the_speed_of_one_gpu(corpus):
     config = corpus.blend(["plain"], [1.0], {"batch_size": 4, "force_finite": True})
     figures = figures_of(config, hours_per_hour=100.0)

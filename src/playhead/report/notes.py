@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["notes_of"]
 
 _MOST_NAMES = 5
+_IN_ORDER = (
+    "Nothing is shuffled (shuffle: false, as it is if nobody says it): rows come in declared order,"
+    " and in every window batches of many short samples tend to come first."
+)
 
 
 def notes_of(
@@ -47,6 +51,8 @@ def notes_of(
                 [one for one in leaves if one.rows and not one.weight],
             )
         )
+        if not all(one.shape.shuffle for one in planned.planning.parts.values()):
+            notes.append(_IN_ORDER)
     notes += [_of_windows(part, windows[part.name], planned) for part in parts]
     return tuple(note for note in notes if note)
 
