@@ -37,6 +37,8 @@ class Configured:
     """Its blends by name, with the columns that are there."""
     planning: Planning | FusedPlanning | None
     """What its plan is a function of; None where something is missing."""
+    resumed: Any
+    """The position that a resume would go on from; None where it would stop, or nothing says it."""
     notes: tuple[str, ...]
     """What people should know."""
 
@@ -88,9 +90,13 @@ def configured(config: str | Path, found: FoundPosition, asked: Asked) -> Config
             " were finished are counted as a whole, although the rest of them was not read"
         )
     planning = _planning(blends, parts)
+    resumed: Any = None
     if planning is not None:
-        notes += _of_resume(found, planning, blends)
-    return Configured(path=str(config), parts=parts, planning=planning, notes=tuple(notes))
+        planning, resumed, said = _resumed(found, planning, blends)
+        notes += said
+    return Configured(
+        path=str(config), parts=parts, planning=planning, resumed=resumed, notes=tuple(notes)
+    )
 
 
 def _blends(config: str | Path, found: FoundPosition, asked: Asked) -> Blends:
@@ -157,21 +163,19 @@ def _planning(blends: Blends, parts: Mapping[str, OpenedBlend]) -> Planning | Fu
     return next(iter(plans.values()))
 
 
-def _of_resume(
-    found: FoundPosition, planning: Planning | FusedPlanning, blends: Blends
-) -> list[str]:
-    """What a resume with this config would say; nothing is resumed."""
+def _resumed(found: FoundPosition, planning: Any, blends: Blends) -> tuple[Any, Any, list[str]]:
+    """The plan and the position of a resume with this config, and what it would say of it."""
     notes: list[str] = []
-    saved: Any = planning
     seed = blends.options.seed
     try:
-        position = saved.position_of(found.state)
+        position = planning.position_of(found.state)
         if isinstance(seed, int) and position.latest_seed != seed:
             notes.append(
                 f"the position has seed {position.latest_seed} and the config has {seed}: a resume"
                 " refuses that, unless it is told to take the new one"
             )
-        _, said = saved.as_saved(position).resume(position, reseed=None, on_change="error")
+        saved = planning.as_saved(position)
+        position, said = saved.resume(position, reseed=None, on_change="error")
     except PlayheadError as error:
-        return [*notes, f"a resume would stop: {error}"]
-    return [*notes, *(f"a resume would say: {note}" for note in said)]
+        return planning, None, [*notes, f"a resume would stop: {error}"]
+    return saved, position, [*notes, *(f"a resume would say: {note}" for note in said)]

@@ -215,7 +215,8 @@ def _steps_left(
     found: FoundPosition, known: Configured | None, most_replayed: int, notes: list[str]
 ) -> int | None:
     """Steps that a finite pass still has, as a resume would count them."""
-    if known is None or known.planning is None:
+    if known is None or known.planning is None or known.resumed is None:
+        # Why it cannot go on is said among the notes.
         return None
     rows = sum(leaf.rows for one in found.parts.values() for leaf in one.leaves.values())
     done = sum(draws_before(one) for one in found.parts.values()) % max(rows, 1)
@@ -227,10 +228,7 @@ def _steps_left(
         return None
     planning: Any = known.planning
     try:
-        position = planning.position_of(found.state)
-        saved = planning.as_saved(position)
-        position, _ = saved.resume(position, reseed=None, on_change="error")
-        return saved.steps_left(position)
+        return planning.steps_left(known.resumed)
     except PlayheadError:
-        # Why it cannot go on is said among the notes.
+        # Filters that accept nothing, which a resume would not have noticed yet.
         return None
