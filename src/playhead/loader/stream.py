@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from playhead.errors import PlayheadError, WorkerError
+from playhead.loader.worker_exit import end_in_order
 from playhead.storage.retries import GaveUpError
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class Stream:
             persistent_workers=parallel,
             pin_memory=self._workers.pin_memory,
             multiprocessing_context=self._workers.start_method if parallel else None,
+            worker_init_fn=end_in_order,
             # Its base seed would be drawn from the global generator: then dropout would depend on
             # how often a run was restarted.
             generator=torch.Generator(),
