@@ -304,7 +304,7 @@ def test_position_after_is_what_a_state_would_have_been(rule):
         states.append(run.state_dict())
     for step, state in enumerate(states[-3:], 58):
         assert run.position_after(G * step).to_json() == state
-    assert len(run._run._turns._turns) < 60
+    assert len(run._course.run._turns._turns) < 60
     ahead = run.position_after(G * 80)
     resumed = loader(rule)
     resumed.load_state_dict(ahead.to_json())
@@ -568,7 +568,7 @@ def test_what_windows_dropped_is_counted_for_each_part():
             shape=Shape(finite=True, min_duration_us=3_000_000, window_draws=60),
             batching=part.batching,
         )
-        for name, part in filtered._planning.parts.items()
+        for name, part in filtered.planning.parts.items()
     }
     fused = Loader(
         planning=FusedPlanning(parts=parts, rule=RoundRobin()),
@@ -598,10 +598,10 @@ def test_ranks_compare_every_part(monkeypatch):
         lambda _, details: seen_details.append(details),
     )
     fused = loader("randomized")
-    positions = [fused._fresh_position(), fused._fresh_position()]
-    agree_on_plan(fused._planning, positions[0])
+    positions = [fused._course.fresh_position(), fused._course.fresh_position()]
+    agree_on_plan(fused.planning, positions[0])
     other = loader(Randomized((1, 1, 1)), step=12)
-    agree_on_plan(other._planning, positions[1])
+    agree_on_plan(other.planning, positions[1])
     one, two = seen_details
     assert set(one["data"]) == {f"{name}{n}/data" for name in "abc" for n in (0, 1)}
     assert one["data"] == two["data"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["BatchInfo", "as_stand_in"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BatchInfo:
+class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where a batch stands in the run; what a batch holds under `"playhead"`.
+
+    Frameworks that move batches to a device look into containers and dataclasses, and some refuse
+    those that are frozen; they leave this one as it is.
 
     Examples
     --------
@@ -78,7 +81,7 @@ def as_stand_in(batch: Any, *, slot: int, dropped: int) -> Any:
     """
     info = batch.get("playhead") if isinstance(batch, dict) else None
     if isinstance(info, BatchInfo):
-        batch["playhead"] = replace(
+        batch["playhead"] = msgspec.structs.replace(
             info, slot=slot, repeated=[True] * len(info.repeated), dropped=dropped
         )
     return batch

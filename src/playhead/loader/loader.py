@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import ConfigError, PositionError
-from playhead.loader.agreement import agree_on_plan
 from playhead.loader.bad_log import BadLog
 from playhead.loader.batches import Batches
+from playhead.loader.course import Course
 from playhead.loader.deliveries import Deliveries
-from playhead.loader.ranks import has_process_group
 from playhead.loader.report import Tally
-from playhead.loader.seeds import resolve_seed
 from playhead.loader.stream import Stream
 from playhead.loader.waits import Waits
 
@@ -32,8 +28,6 @@ if TYPE_CHECKING:
     from playhead.plan.resume import OnChange
 
 __all__ = ["Loader"]
-
-_LAST_PASS = 2**31 - 1
 
 
 class Loader:
@@ -82,13 +76,7 @@ class Loader:
         read_ahead: ReadAhead | None = None,
     ) -> None:
         topology.batches_per_step(planning.micro_batches_per_step)
-        # A position and a run are always those of the planning, one config's or several ones'.
-        self._planning: Any = planning
         self._topology = topology
-        self._asked_seed = seed
-        self._drawn_seed = seed if isinstance(seed, int) else None
-        self._fixed_step = fixed_step
-        self._on_change: OnChange = on_change
         self._stream = Stream(fetch, workers)
         self._tally = Tally(len(planning.leaves))
         log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
@@ -97,10 +85,15 @@ class Loader:
         self._read_ahead = read_ahead
         if read_ahead is not None:
             weakref.finalize(self, read_ahead.stop)
-        self._run: Run | FusedRun | None = None
-        self._restored: Position | FusedPosition | None = None
-        self._next_pass = self._delivered = self._steps = 0
-        self._flowing = self._agreed = False
+        self._course = Course(
+            planning,
+            topology,
+            seed=seed,
+            fixed_step=fixed_step,
+            on_change=on_change,
+            leave=self._tally.enter,
+        )
+        self._flowing: Run | FusedRun | None = None
         # Held weakly: an iterator holds its loader, and a loader that is dropped ends its workers.
         self._iterator: weakref.ref[Batches] | None = None
         self.waits = Waits()
@@ -108,17 +101,17 @@ class Loader:
     @property
     def finite(self) -> bool:
         """Whether a pass ends."""
-        return self._planning.finite
+        return self._course.finite
 
     @property
     def micro_batches_per_step(self) -> int:
         """Micro-batches that all ranks together train on in one optimizer step."""
-        return self._planning.micro_batches_per_step
+        return self.planning.micro_batches_per_step
 
     @property
     def batches_per_step(self) -> int:
         """Batches that this rank is given for one optimizer step: its gradient accumulation."""
-        return self._topology.batches_per_step(self.micro_batches_per_step)
+        return self._course.batches_per_step
 
     @property
     def rank(self) -> int:
@@ -133,7 +126,7 @@ class Loader:
     @property
     def planning(self) -> Planning | FusedPlanning:
         """What the plan is a function of, but for the position."""
-        return self._planning
+        return self._course.planning
 
     @property
     def fetch(self) -> Callable[[MicroBatch], Any]:
@@ -145,19 +138,14 @@ class Loader:
 
         Nothing is read or moved: this loader goes on as if nobody had asked.
         """
-        position = self._fresh_position() if self._restored is None else self._restored
-        run = self._planning.run(position, self._topology)
+        run = self._course.planning.run(self._course.start(), self._topology)
         try:
             yield from run.batches()
         finally:
             run.close()
 
     def __iter__(self) -> Iterator[Any]:
-        if self._restored is not None:
-            self._begin(self._restored)
-            self._restored = None
-        elif self._run is None or self.finite:
-            self._begin(self._fresh_position())
+        self._course.set_out()
         batches = Batches(self._is_live, self._next)
         self._iterator = weakref.ref(batches)
         return batches
@@ -171,11 +159,7 @@ class Loader:
             raise TypeError(
                 "an endless loader has no length: train by steps, or set force_finite: true"
             )
-        if self._restored is not None:
-            return self._planning.steps_left(self._restored) * self.batches_per_step
-        if self._run is not None and self._delivered < self._run.count():
-            return self._run.count()
-        return self._planning.steps_left(self._fresh_position()) * self.batches_per_step
+        return self._course.length()
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the pass that the next `iter()` of a finite loader makes.
@@ -188,16 +172,7 @@ class Loader:
         ConfigError
             When it is below 0, or beyond what a state can hold.
         """
-        try:
-            number = operator.index(epoch)
-        except TypeError:
-            number = -1
-        if not 0 <= number <= _LAST_PASS:
-            raise ConfigError(
-                f"there is no pass {epoch!r}", fix=f"Use a whole number from 0 to {_LAST_PASS:,}"
-            )
-        if self._restored is None:
-            self._next_pass = number
+        self._course.choose_pass(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last whole step that was handed out, as JSON types.
@@ -205,22 +180,47 @@ class Loader:
         The same on every rank. A state taken inside a step is the position at its start: the
         gradient of half a step was never applied.
         """
-        if self._restored is not None:
-            return self._restored.to_json()
-        if self._run is None:
-            if self._drawn_seed is None and self.world_size > 1:
-                raise PositionError(
-                    f"the seed {self._asked_seed!r} is drawn when all ranks begin to iterate",
-                    fix="Save after the first batch, or give an integer seed",
-                )
-            return self._fresh_position().to_json()
-        if not self._run.is_step_start(self._delivered):
+        if self.batches_into_step:
             warnings.warn(
                 "the state was taken inside a step and is the position at its start: the batches"
                 " of this step will come again. Save after an optimizer step.",
                 stacklevel=2,
             )
-        return self._run.position_after(self._delivered).to_json()
+        return self._course.state().to_json()
+
+    def follow_training(self) -> None:
+        """Let states be those after the last batch that was trained on, not that was handed out.
+
+        For frameworks that fetch batches ahead of training: whoever trains says so with
+        `mark_trained`. Batches that were handed out and not trained on come again with the next
+        `iter()` of an endless loader.
+        """
+        self._course.follow_training()
+
+    def mark_trained(self, batches: int = 1) -> None:
+        """Count batches as trained on, in the order in which they were handed out.
+
+        Raises
+        ------
+        PositionError
+            When nobody follows training, or fewer were handed out.
+        """
+        self._course.mark_trained(batches)
+
+    @property
+    def follows_training(self) -> bool:
+        """Whether states count what was trained on, rather than what was handed out."""
+        return self._course.follows_training
+
+    @property
+    def batches_ahead(self) -> int:
+        """Batches that were handed out and not trained on; 0 where nobody follows training."""
+        return self._course.batches_ahead
+
+    @property
+    def batches_into_step(self) -> int:
+        """Batches beyond the last whole step, that a state taken now leaves out."""
+        return self._course.batches_into_step
 
     def position_after(self, batches: int) -> Position | FusedPosition:
         """The position after so many batches of the present pass, or since the last load.
@@ -233,18 +233,11 @@ class Loader:
         PositionError
             When nothing was iterated yet, or that batch lies too far back or does not exist.
         """
-        if self._run is None or self._restored is not None:
-            raise PositionError("no batch has been asked for yet", fix="Iterate first")
-        return self._run.position_after(batches)
+        return self._course.position_after(batches)
 
     def next_position(self) -> Any:
         """The position of the batch that comes next; a `PositionError` inside a step."""
-        if self._restored is not None:
-            return self._restored
-        run = self._under_way()
-        if run is not None and not run.is_step_start(self._delivered):
-            raise PositionError("batches cannot change inside a step", fix="Wait for its end")
-        return self._fresh_position() if run is None else run.position_after(self._delivered)
+        return self._course.next_position()
 
     def rebatch(self, planning: Any) -> None:
         """Go on with other batching options, as a resume with them would; a live iterator too.
@@ -259,11 +252,7 @@ class Loader:
         PositionError
             Inside a step, of which some batches were handed out already.
         """
-        if self._restored is not None or self._under_way() is not None:
-            begin = self.next_position()
-            self._restored, notes = planning.resume(begin, reseed=None, on_change="error")
-            self._say(*notes)
-        self._planning, self._agreed = planning, False
+        self._say(*self._course.rebatch(planning))
 
     def load_state_dict(self, state: Mapping[str, Any], *, reseed: bool = False) -> None:
         """Go on from a state; a live iterator goes on from there too.
@@ -282,34 +271,15 @@ class Loader:
         TopologyError
             When the world size does not divide the step.
         """
-        position = self._planning.position_of(state)
-        planning = self._planning.with_step(self._step_of(position)).as_saved(position)
-        new_seed: int | None = None
-        if reseed:
-            new_seed = resolve_seed(self._asked_seed, self._topology)
-        elif isinstance(self._asked_seed, int) and position.latest_seed != self._asked_seed:
-            raise PositionError(
-                f"the state has seed {position.latest_seed} and the config has {self._asked_seed}",
-                fix="Use the state's seed, or load with reseed=True to change it from the next"
-                " window on",
-            )
-        position, notes = planning.resume(position, reseed=new_seed, on_change=self._on_change)
-        self._planning = planning
-        self._drawn_seed = position.latest_seed
-        self._say(*notes)
-        if self.finite and self._planning.steps_left(position) == 0:
-            self._steps = position.step
-            position = self._position_of_pass(position.pass_ + 1, position)
-        self._restored = position
-        self._agreed = False
+        self._say(*self._course.load(state, reseed=reseed))
 
     def report(self) -> Report:
         """What there is to say of the data, and of what this rank did with them so far."""
-        if self._run is not None:
-            self._tally.enter(self._run, self._delivered)
+        if self._course.run is not None:
+            self._tally.enter(self._course.run, self._course.delivered)
         kept = None if self._read_ahead is None else self._read_ahead.kept()
         return self._tally.report(
-            self._planning, self._rows_dropped, self.waits, self.rank, self.world_size, kept=kept
+            self.planning, self._rows_dropped, self.waits, self.rank, self.world_size, kept=kept
         )
 
     def close(self) -> None:
@@ -317,83 +287,35 @@ class Loader:
         self._stream.close()
         if self._read_ahead is not None:
             self._read_ahead.stop()
-        self._flowing = False
+        self._flowing = None
         self._iterator = None
-
-    def _step_of(self, position: Position | FusedPosition) -> int:
-        """The present size of a step; the state's where none was asked for."""
-        saved = position.micro_batches_per_step
-        if self._fixed_step or saved == self.micro_batches_per_step:
-            return self.micro_batches_per_step
-        if saved % self._topology.world_size == 0:
-            return saved
-        self._say(
-            f"the state has {saved} micro-batches a step, which {self._topology.world_size} ranks"
-            f" cannot share: a step is now {self._topology.world_size}. To keep the step, use a"
-            " world size that divides it, and set micro_batches_per_step in the config."
-        )
-        return self._topology.world_size
-
-    def _fresh_position(self) -> Any:
-        before = None if self._run is None else self._run.position_after(self._delivered)
-        return self._position_of_pass(self._next_pass, before)
-
-    def _position_of_pass(self, pass_: int, before: Position | FusedPosition | None) -> Any:
-        if self._drawn_seed is None:
-            self._drawn_seed = resolve_seed(self._asked_seed, self._topology)
-        return self._planning.start(
-            seed=self._drawn_seed, pass_=pass_, step=self._steps, before=before
-        )
-
-    def _begin(self, position: Position | FusedPosition) -> None:
-        if not self._agreed and self._topology.world_size > 1 and has_process_group():
-            agree_on_plan(self._planning, position)
-        self._agreed = True
-        if self._run is not None:
-            self._tally.enter(self._run, self._delivered)
-            self._run.close()
-        self._steps = position.step
-        self._run = self._planning.run(position, self._topology)
-        self._next_pass = position.pass_ + 1 if self.finite else 0
-        self._delivered = 0
-        self._flowing = False
 
     def _say(self, *notes: str) -> None:
         for note in notes if self._topology.rank == 0 else ():
             warnings.warn(note, stacklevel=3)
 
-    def _under_way(self) -> Run | FusedRun | None:
-        """The run of a pass that was begun and has not ended."""
-        run = self._run
-        over = run is not None and self.finite and self._delivered >= run.count()
-        return None if over else run
-
     def _is_live(self, batches: Iterator[Any]) -> bool:
         return self._iterator is not None and self._iterator() is batches
 
     def _next(self) -> Any:
-        if self._restored is not None:
-            # A state was loaded while this iterator was alive: it goes on from there.
-            self._begin(self._restored)
-            self._restored = None
-        run = self._run
+        course = self._course
+        # A state may have been loaded while this iterator was alive: it goes on from there.
+        course.follow_restored()
+        run, number = course.run, course.delivered
         assert run is not None
-        if not self._flowing:
-            self._deliveries.seek(run, self._delivered)
-            self._flowing = True
+        if self._flowing is not run:
+            self._deliveries.seek(run, number)
+            self._flowing = run
         if self._read_ahead is not None:
-            self._read_ahead.follow(run.windows_ahead(self._delivered))
+            self._read_ahead.follow(run.windows_ahead(number))
         try:
             with self.waits.timed():
-                batch = self._deliveries.next(run, self._delivered)
+                batch = self._deliveries.next(run, number)
         except StopIteration:
             raise
         except BaseException:
             # Whoever goes on after an error gets the batch that failed, not the one after it.
-            self._flowing = False
+            self._flowing = None
             raise
-        self._delivered += 1
-        if run.is_step_start(self._delivered):
-            self._steps += 1
-        run.forget_before(self._delivered)
+        course.hand_out()
         return batch

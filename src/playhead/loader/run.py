@@ -251,11 +251,17 @@ class Run:
         PositionError
             When that is further back than any framework fetches ahead, or after the end.
         """
+        for window in self._windows:
+            end = self._end_of(window)
+            if batches == end > window.first_batch:
+                return self._end_position(window)
+            if batches < end:
+                # Windows beyond are not asked: after `close` they may never be planned.
+                break
         window = self._window_of(batches)
         if window is None:
             if batches == self._end_of(self._windows[-1]):
-                last = self._windows[-1].plan.result()
-                return last.position_at(last.num_steps)
+                return self._end_position(self._windows[-1])
             raise PositionError(f"there is no batch {batches} in this pass")
         plan = window.plan.result()
         steps = (batches - window.first_batch) // self._per_step
@@ -303,6 +309,10 @@ class Run:
     def _end_of(self, window: _Window) -> int:
         plan = window.plan.result()
         return window.first_batch + (plan.num_steps - plan.first_step) * self._per_step
+
+    def _end_position(self, window: _Window) -> Position:
+        plan = window.plan.result()
+        return plan.position_at(plan.num_steps)
 
     def _following(self, window: _Window) -> _Window | None:
         """The window after `window`, planned in the background if it is not yet."""

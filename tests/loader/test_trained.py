@@ -1,0 +1,136 @@
+"""States that go as far as training, where a framework fetches batches ahead of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import warnings
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from playhead.errors import PositionError
+
+_SPEC = importlib.util.spec_from_file_location(
+    "loaders_of_columns", Path(__file__).with_name("test_loader.py")
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_LOADERS = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_LOADERS)
+loader = _LOADERS.loader
+
+
+def state_of(one):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return one.state_dict()
+
+
+def train(one, batches, ahead, trained):
+    """Train on so many batches of one iterator, which is asked for `ahead` more than that."""
+    iterator = iter(one)
+    queue = list(islice(iterator, ahead))
+    for _ in range(batches):
+        queue += islice(iterator, 1)
+        if not queue:
+            return
+        trained.append(queue.pop(0))
+        one.mark_trained()
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3, 40])
+@pytest.mark.parametrize("batches", [0, 1, 5, 6, 30, 61])
+def test_a_state_is_where_a_loader_would_stand_that_fetches_nothing_ahead(ahead, batches):
+    plain, followed = loader(), loader()
+    list(islice(iter(plain), batches))
+    followed.follow_training()
+    trained = []
+    train(followed, batches, ahead, trained)
+    assert len(trained) == batches
+    assert state_of(followed) == state_of(plain)
+    assert followed.batches_into_step == batches % 6
+    assert followed.batches_ahead == ahead
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 25), st.integers(0, 8)), max_size=6), st.booleans())
+def test_what_is_trained_is_what_one_iterator_gives(parts, restart):
+    """However often an endless loader is iterated anew, with batches of the last time ahead."""
+    followed = loader()
+    followed.follow_training()
+    trained = []
+    for batches, ahead in parts:
+        whole = batches // 6 * 6
+        train(followed, whole, ahead, trained)
+        if restart:
+            state = state_of(followed)
+            followed = loader()
+            followed.follow_training()
+            followed.load_state_dict(state)
+    assert trained == list(islice(iter(loader()), len(trained)))
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 7])
+def test_a_pass_may_begin_before_the_last_batches_of_the_one_before_are_trained_on(ahead):
+    plain, states = loader(finite=True), []
+    for _ in range(3):
+        states.extend(state_of(plain) for _ in plain)
+    followed, seen = loader(finite=True), []
+    followed.follow_training()
+    batches = itertools.chain.from_iterable(itertools.repeat(followed, 3))
+    queue = list(islice(batches, ahead))
+    for batch in batches:
+        queue.append(batch)
+        queue.pop(0)
+        followed.mark_trained()
+        seen.append(state_of(followed))
+    assert seen == states[: len(states) - ahead]
+
+
+def test_a_pass_that_is_left_in_the_middle_leaves_its_batches():
+    followed = loader(finite=True)
+    followed.follow_training()
+    list(islice(iter(followed), 9))
+    followed.mark_trained(6)
+    second = next(iter(followed))
+    assert followed.batches_ahead == 1
+    followed.mark_trained()
+    expected = loader(finite=True)
+    expected.set_epoch(1)
+    assert second == {**next(iter(expected)), "step": 1}
+
+
+def test_loading_forgets_what_is_ahead():
+    followed = loader()
+    followed.follow_training()
+    iterator = iter(followed)
+    history = list(islice(iterator, 12))
+    followed.mark_trained(6)
+    followed.load_state_dict(followed.state_dict())
+    assert followed.batches_ahead == 0
+    assert next(iterator) == history[6]
+    assert followed.batches_ahead == 1
+    with pytest.raises(PositionError, match="2 more batches are said to be trained on, and 1"):
+        followed.mark_trained(2)
+
+
+def test_following_may_begin_in_the_middle():
+    followed = loader()
+    iterator = iter(followed)
+    list(islice(iterator, 6))
+    before = followed.state_dict()
+    followed.follow_training()
+    list(islice(iterator, 6))
+    assert followed.state_dict() == before
+    followed.mark_trained(6)
+    assert followed.state_dict()["step"] == before["step"] + 1
+    assert followed.follows_training
+
+
+def test_nobody_marks_without_following():
+    with pytest.raises(PositionError, match="nobody follows training"):
+        loader().mark_trained()
