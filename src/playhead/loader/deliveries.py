@@ -15,14 +15,27 @@ if TYPE_CHECKING:
     from playhead.fetch.bad import BadSample
     from playhead.loader.bad_log import BadLog
     from playhead.loader.fusion import FusedRun
-    from playhead.loader.report import Tally
+    from playhead.loader.read_ahead import ReadAhead
     from playhead.loader.run import Run
     from playhead.loader.stream import Stream
     from playhead.plan import MicroBatch
 
-__all__ = ["Deliveries", "StandIn", "find_stand_in"]
+__all__ = ["Deliveries", "Delivery", "StandIn", "find_stand_in"]
 
 _MOST_NAMED = 5
+
+
+class Delivery(NamedTuple):
+    """A batch for the trainer, and what there is to count of it."""
+
+    batch: Any
+    """The batch."""
+    micro_batch: MicroBatch
+    """What is in it."""
+    bad: tuple[BadSample, ...] = ()
+    """What was left out of its slot."""
+    repeated: bool = False
+    """Whether it stands in for the batch of its slot."""
 
 
 class StandIn(NamedTuple):
@@ -35,31 +48,29 @@ class StandIn(NamedTuple):
 
 
 class Deliveries:
-    """Takes batches out of a stream.
+    """Takes the batches of runs out of a stream, in order.
 
     Parameters
     ----------
     stream
         Where they come from.
-    tally
-        Where they are counted.
     bad_log
         Where bad samples are written down; None for nowhere.
+    read_ahead
+        What fetches shards before they are needed; None where none are kept.
     """
 
-    def __init__(self, stream: Stream, tally: Tally, bad_log: BadLog | None) -> None:
+    def __init__(
+        self, stream: Stream, bad_log: BadLog | None, read_ahead: ReadAhead | None
+    ) -> None:
         self._stream = stream
-        self._tally = tally
         self._bad_log = bad_log
+        self._read_ahead = read_ahead
         self._in_flight: deque[MicroBatch] = deque()
+        self._flowing: Run | FusedRun | None = None
 
-    def seek(self, run: Run | FusedRun, batch: int) -> None:
-        """Go on with batch number `batch` of a run."""
-        self._in_flight = noted = deque()
-        self._stream.seek(lambda: _noted(run.batches(batch), noted))
-
-    def next(self, run: Run | FusedRun, batch: int) -> Any:
-        """Batch number `batch` of a run; its neighbour's where nothing is left of it.
+    def next(self, run: Run | FusedRun, batch: int) -> Delivery:
+        """Batch number `batch` of a run, the one after that before; a neighbour's where it is void.
 
         Raises
         ------
@@ -70,15 +81,40 @@ class Deliveries:
         Exception
             Whatever making it raises.
         """
+        if self._flowing is not run:
+            self._in_flight = noted = deque()
+            self._stream.seek(lambda: _noted(run.batches(batch), noted))
+            self._flowing = run
+        if self._read_ahead is not None:
+            self._read_ahead.follow(run.windows_ahead(batch))
+        try:
+            return self._take(run, batch)
+        except StopIteration:
+            raise
+        except BaseException:
+            # Whoever goes on after an error gets the batch that failed, not the one after it.
+            self.turn_back()
+            raise
+
+    def turn_back(self) -> None:
+        """Let the next batch be made anew, whatever is in flight."""
+        self._flowing = None
+
+    def close(self) -> None:
+        """End the workers, and what fetches shards."""
+        self._stream.close()
+        if self._read_ahead is not None:
+            self._read_ahead.stop()
+        self.turn_back()
+
+    def _take(self, run: Run | FusedRun, batch: int) -> Delivery:
         made = self._stream.next()
         micro_batch = self._in_flight.popleft()
         if not isinstance(made, Holes):
-            self._tally.add(micro_batch, (), repeated=False)
-            return made
+            return Delivery(made, micro_batch)
         self._write_down(made.bad)
         if not made.empty:
-            self._tally.add(without(micro_batch, made.places), made.bad, repeated=False)
-            return made.batch
+            return Delivery(made.batch, without(micro_batch, made.places), made.bad)
         stand_in = find_stand_in(
             micro_batch,
             made.bad,
@@ -86,8 +122,7 @@ class Deliveries:
             self._stream.make_here,
             self._write_down,
         )
-        self._tally.add(stand_in.micro_batch, made.bad, repeated=True)
-        return stand_in.batch
+        return Delivery(stand_in.batch, stand_in.micro_batch, made.bad, repeated=True)
 
     def _write_down(self, bad: Iterable[BadSample]) -> None:
         if self._bad_log is not None:

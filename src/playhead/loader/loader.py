@@ -17,12 +17,12 @@ from playhead.loader.waits import Waits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from playhead.loader.fusion import FusedPlanning, FusedRun
+    from playhead.loader.fusion import FusedPlanning
     from playhead.loader.fusion_position import FusedPosition
     from playhead.loader.ranks import Topology
     from playhead.loader.read_ahead import ReadAhead
     from playhead.loader.report import Report
-    from playhead.loader.run import Planning, Run
+    from playhead.loader.run import Planning
     from playhead.loader.stream import Workers
     from playhead.plan import MicroBatch, Position
     from playhead.plan.resume import OnChange
@@ -80,7 +80,7 @@ class Loader:
         self._stream = Stream(fetch, workers)
         self._tally = Tally(len(planning.leaves))
         log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
-        self._deliveries = Deliveries(self._stream, self._tally, log)
+        self._deliveries = Deliveries(self._stream, log, read_ahead)
         self._rows_dropped = dropped
         self._read_ahead = read_ahead
         if read_ahead is not None:
@@ -93,7 +93,6 @@ class Loader:
             on_change=on_change,
             leave=self._tally.enter,
         )
-        self._flowing: Run | FusedRun | None = None
         # Held weakly: an iterator holds its loader, and a loader that is dropped ends its workers.
         self._iterator: weakref.ref[Batches] | None = None
         self.waits = Waits()
@@ -284,10 +283,7 @@ class Loader:
 
     def close(self) -> None:
         """End the workers; iterating again starts new ones."""
-        self._stream.close()
-        if self._read_ahead is not None:
-            self._read_ahead.stop()
-        self._flowing = None
+        self._deliveries.close()
         self._iterator = None
 
     def _say(self, *notes: str) -> None:
@@ -303,19 +299,8 @@ class Loader:
         course.follow_restored()
         run, number = course.run, course.delivered
         assert run is not None
-        if self._flowing is not run:
-            self._deliveries.seek(run, number)
-            self._flowing = run
-        if self._read_ahead is not None:
-            self._read_ahead.follow(run.windows_ahead(number))
-        try:
-            with self.waits.timed():
-                batch = self._deliveries.next(run, number)
-        except StopIteration:
-            raise
-        except BaseException:
-            # Whoever goes on after an error gets the batch that failed, not the one after it.
-            self._flowing = None
-            raise
+        with self.waits.timed():
+            batch, micro_batch, bad, repeated = self._deliveries.next(run, number)
+        self._tally.add(micro_batch, bad, repeated=repeated)
         course.hand_out()
         return batch
