@@ -32,6 +32,14 @@ def _own_variables():
 
 
 @pytest.fixture(scope="session")
+def page_project(tmp_path_factory):
+    """A folder with the files that pages of the documentation speak of: copy it."""
+    from support.page_project import write_project
+
+    return write_project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="session")
 def seaweed(tmp_path_factory):
     """An S3 server, one for all tests of a process: use a bucket of your own."""
     with servers.seaweedfs(tmp_path_factory.mktemp("seaweed")) as server:

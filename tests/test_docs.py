@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -13,31 +16,73 @@ import pytest
 import torch
 
 from support.corpus import nemo_corpus
+from support.pages import PAGES, ROOT, blocks_of
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-FENCE = re.compile(r"^```python *(?P<flags>[^\n]*)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"python", "bash", "console", "yaml", "json", "jsonl", "text", "mermaid"}
+NOT_RUN = {
+    "it needs NeMo": "an environment of its own; tests/integrations/nemo has one",
+    "it needs a GPU": "CUDA, or memory that only a GPU has",
+    "it needs several machines": "a cluster",
+    "it belongs to another program": "a config that Playhead does not read",
+}
+"""The only reasons why a block of a page may not be run, and what they mean."""
+WARNS = {"oomptimizer.md"}
+"""Pages that speak of the warnings that their code makes."""
+GIVEN = {"training.md"}
+"""Pages whose code is about a model and an optimizer that people have."""
 
 
-def blocks(page):
-    return [
-        (match["code"], page.read_text()[: match.start()].count("\n") + 2)
-        for match in FENCE.finditer(page.read_text())
-        if "notest" not in match["flags"]
-    ]
+class Model(torch.nn.Module):
+    """What pages call a model: audio, its lengths and the texts give a loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+
+    def forward(self, audio, lengths, texts):
+        return (self.weight - audio.mean()) ** 2
+
+
+def names_of(page):
+    names = {"__name__": "__docs__"}
+    if page.name in GIVEN:
+        model = Model()
+        names |= {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1)}
+    return names
 
 
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, page_project, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(page_project, tmp_path / "project"))
     monkeypatch.setenv("PLAYHEAD_CACHE", str(tmp_path / "cache"))
-    names: dict = {"__name__": "__docs__"}
-    for code, line in blocks(page):
+    names = names_of(page)
+    for block in blocks_of(page, "python"):
+        if block.reason:
+            continue
         # Padding makes the line numbers of a failure those of the page.
-        source = "\n" * (line - 1) + code
+        source = "\n" * (block.line - 1) + block.code
         with warnings.catch_warnings():
-            warnings.simplefilter("default")
+            if page.name in WARNS:
+                warnings.simplefilter("default")
             exec(compile(source, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_names_its_language_and_one_that_is_not_run_a_reason(page):
+    for block in blocks_of(page):
+        assert block.language in LANGUAGES, f"{block.place}: ```{block.language}"
+        assert block.reason is None or block.reason in NOT_RUN, f"{block.place}: {block.reason}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_that_is_not_run_uses_names_that_there_are(page):
+    for block in blocks_of(page, "python"):
+        if not block.reason:
+            continue
+        for node in ast.walk(ast.parse(block.code, block.place)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("playhead"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, name.name) for name in node.names), block.place
 
 
 def test_the_readme_trains_and_goes_on_from_its_own_checkpoint(tmp_path, monkeypatch):
@@ -63,12 +108,10 @@ def test_the_readme_trains_and_goes_on_from_its_own_checkpoint(tmp_path, monkeyp
         seen.extend(texts)
         return (weight - audio.mean()) ** 2
 
-    [(code, _)] = blocks(ROOT / "README.md")
+    [block] = blocks_of(ROOT / "README.md", "python")
     for run in (1, 2):
         given = {"model": model, "optimizer": Counted([weight], lr=0.1)}
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            exec(compile(code, "README.md", "exec"), given)
+        exec(compile(block.code, "README.md", "exec"), given)
         # The second run has loaded the first one's end of a pass, and makes the next pass.
         assert torch.load("checkpoint.pt")["loader"]["step"] == run
         assert len(steps) == run
@@ -77,7 +120,7 @@ def test_the_readme_trains_and_goes_on_from_its_own_checkpoint(tmp_path, monkeyp
 
 
 def test_there_is_code_to_run():
-    assert sum(len(blocks(page)) for page in PAGES) >= 4
+    assert sum(len(blocks_of(page, "python")) for page in PAGES) >= 30
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
