@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
+
 import playhead
 
 
@@ -35,13 +37,15 @@ def test_the_public_names():
         "WorkerError",
         "dataloader",
         "register_type",
+        "validation_dataloaders",
     }
     for name in playhead.__all__:
         assert getattr(playhead, name) is not None
 
 
-def test_the_signature_of_dataloader():
-    assert list(inspect.signature(playhead.dataloader).parameters) == [
+@pytest.mark.parametrize("call", [playhead.dataloader, playhead.validation_dataloaders])
+def test_the_signature_of_the_calls_that_make_loaders(call):
+    assert list(inspect.signature(call).parameters) == [
         "config",
         "dataset",
         "section",

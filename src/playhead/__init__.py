@@ -30,7 +30,7 @@ from playhead.errors import (
 
 if TYPE_CHECKING:
     from playhead.formats import register_type
-    from playhead.loader import Loader, dataloader
+    from playhead.loader import Loader, dataloader, validation_dataloaders
     from playhead.plan import Position
 
 __all__ = [
@@ -59,12 +59,13 @@ __all__ = [
     "WorkerError",
     "dataloader",
     "register_type",
+    "validation_dataloaders",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # torch takes seconds to import: it waits until somebody asks for a loader.
-    if name in {"Loader", "dataloader"}:
+    if name in {"Loader", "dataloader", "validation_dataloaders"}:
         from playhead import loader  # noqa: PLC0415
 
         return getattr(loader, name)

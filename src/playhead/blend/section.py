@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from playhead.config import Spot
 
-__all__ = ["INPUTS", "Section", "find_section"]
+__all__ = ["DEEPEST", "GROUP_OF_SETS", "INPUTS", "Section", "find_section"]
 
 INPUTS = ("input_cfg", "manifest_filepath", "cuts_path", "shar_path", "tarred_audio_filepaths")
 """The options that name data, the first that is given wins."""
@@ -20,9 +20,10 @@ _TRAIN = ("train_ds", "training_ds", "train")
 _EVALUATION = frozenset(
     {"dev", "eval", "evaluation", "predict", "test", "val", "valid", "validation"}
 )
-_GROUP_OF_SETS = "datasets"
-# Sections lie a few levels deep; what lies deeper is not a loader's.
-_DEEPEST = 6
+GROUP_OF_SETS = "datasets"
+"""The key under which a section has sets of data by name."""
+DEEPEST = 6
+"""Sections lie a few levels deep; what lies deeper is not a loader's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Section:
     @property
     def shared_keys(self) -> tuple[str, ...] | None:
         """The way to the section whose options this one shares; None where there is none."""
-        return self.keys[:-2] if _GROUP_OF_SETS in self.keys[-2:-1] else None
+        return self.keys[:-2] if GROUP_OF_SETS in self.keys[-2:-1] else None
 
 
 def find_section(content: Any, wanted: str | None, where: Spot) -> Section:
@@ -96,7 +97,7 @@ def _named(found: list[Section], wanted: str) -> list[Section]:
     paths = {f".{section.name}": section for section in found}
     exact = [section for path, section in paths.items() if path == f".{wanted}"]
     ending = [section for path, section in paths.items() if path.endswith(f".{wanted}")]
-    below = f".{wanted}.{_GROUP_OF_SETS}."
+    below = f".{wanted}.{GROUP_OF_SETS}."
     return exact or ending or [section for path, section in paths.items() if below in path]
 
 
@@ -104,7 +105,7 @@ def _candidates(content: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[t
     if keys and any(content.get(key) is not None for key in INPUTS):
         yield keys
         return
-    if len(keys) >= _DEEPEST:
+    if len(keys) >= DEEPEST:
         return
     for key, value in content.items():
         if isinstance(value, dict):

@@ -24,7 +24,7 @@ __all__ = ["convert_option", "read_options", "without_missing"]
 _HINTS = get_type_hints(Options)
 _KNOWN = frozenset(_HINTS)
 # Keys that belong to a section and say nothing to a loader.
-_SILENT = frozenset({"use_lhotse", "data_blend_dir", "datasets", "defaults"})
+_SILENT = frozenset({"use_lhotse", "data_blend_dir", "datasets", "defaults", "name"})
 _LEAST = {
     "bucket_batch_size": 1,
     "cache_bytes": 1,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from playhead.blend.several import read_blends
 from playhead.datasets import SpeechToText
 from playhead.errors import ConfigError
 from playhead.fetch import Fetcher
+from playhead.loader.course import Course
 from playhead.loader.loader import Loader
 from playhead.loader.locality import may_keep
 from playhead.loader.modalities import check_locators, check_modalities, check_rates
@@ -16,6 +18,7 @@ from playhead.loader.planned import plan_blends
 from playhead.loader.ranks import find_topology
 from playhead.loader.read_ahead import AheadPart, ReadAhead
 from playhead.loader.settings import workers_of
+from playhead.loader.whole_passes import WholePasses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -76,10 +79,6 @@ def dataloader(
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
-    if isinstance(dataset, type):
-        raise ConfigError(
-            f"dataset is the class {dataset.__name__} itself", fix=f"Give {dataset.__name__}(…)"
-        )
     topology = find_topology(rank, world_size)
     data_blend_dir = overrides.pop("data_blend_dir", None)
     blends = read_blends(
@@ -108,6 +107,7 @@ def open_loader(
     tokenizer: Any = None,
     data_blend_dir: str | None = None,
     around: Callable[[Fetcher], Callable[[MicroBatch], Any]] | None = None,
+    evaluates: bool = False,
 ) -> Loader:
     """Make a loader of blends that were read.
 
@@ -128,12 +128,18 @@ def open_loader(
     around
         Puts something around what makes the batches, to look at them where they are made; None
         puts nothing there.
+    evaluates
+        Whether every pass is the same one, from its start, whatever happened to the last.
 
     Raises
     ------
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
+    if isinstance(dataset, type):
+        raise ConfigError(
+            f"dataset is the class {dataset.__name__} itself", fix=f"Give {dataset.__name__}(…)"
+        )
     is_speaker = topology.rank == 0
     for note in blends.notes if is_speaker else ():
         warnings.warn(note, stacklevel=3)
@@ -156,13 +162,14 @@ def open_loader(
         planning=opened.planning,
         fetch=fetch if around is None else around(fetch),
         topology=topology,
-        workers=workers_of(options),
+        workers=replace(workers_of(options), persistent=not evaluates),
         seed=options.seed,
         fixed_step=options.micro_batches_per_step is not None,
         on_change=options.on_change,
         bad_samples=options.bad_samples,
         dropped=[dropped for part in opened.parts.values() for dropped in part.dropped],
         read_ahead=_read_ahead(list(opened.parts.values()), fetch),
+        course=WholePasses if evaluates else Course,
     )
 
 

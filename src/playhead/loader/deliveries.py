@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import AudioError
@@ -82,9 +83,7 @@ class Deliveries:
             Whatever making it raises.
         """
         if self._flowing is not run:
-            self._in_flight = noted = deque()
-            self._stream.seek(lambda: _noted(run.batches(batch), noted))
-            self._flowing = run
+            self._seek(run, batch)
         if self._read_ahead is not None:
             self._read_ahead.follow(run.windows_ahead(batch))
         try:
@@ -106,6 +105,14 @@ class Deliveries:
         if self._read_ahead is not None:
             self._read_ahead.stop()
         self.turn_back()
+
+    def _seek(self, run: Run | FusedRun, batch: int) -> None:
+        self._in_flight = noted = deque()
+        workers, ahead = self._stream.workers, None
+        if not workers.persistent:
+            ahead = sum(1 for _ in islice(run.batches(batch), workers.num_workers))
+        self._stream.seek(lambda: _noted(run.batches(batch), noted), ahead)
+        self._flowing = run
 
     def _take(self, run: Run | FusedRun, batch: int) -> Delivery:
         made = self._stream.next()

@@ -59,6 +59,8 @@ class Loader:
         For each leaf the rows that were left out of its index, by reason; for `report`.
     read_ahead
         What fetches shards before they are needed; None where none are kept.
+    course
+        How it goes through its data.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Loader:
         bad_samples: str | None = None,
         dropped: Sequence[Mapping[str, int]] | None = None,
         read_ahead: ReadAhead | None = None,
+        course: type[Course] = Course,
     ) -> None:
         topology.batches_per_step(planning.micro_batches_per_step)
         self._topology = topology
@@ -85,7 +88,7 @@ class Loader:
         self._read_ahead = read_ahead
         if read_ahead is not None:
             weakref.finalize(self, read_ahead.stop)
-        self._course = Course(
+        self._course = course(
             planning,
             topology,
             seed=seed,
@@ -146,7 +149,7 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         self._course.set_out()
         batches = Batches(self._is_live, self._next)
-        self._iterator = weakref.ref(batches)
+        self._iterator = weakref.ref(batches, self._stream.rest)
         return batches
 
     def __len__(self) -> int:

@@ -33,6 +33,8 @@ class Workers:
     """Copy tensors to page-locked memory."""
     start_method: str | None = None
     """`fork`, `spawn` or `forkserver`; None is the platform's default."""
+    persistent: bool = True
+    """Whether they live until the loader is closed, or end with each pass."""
 
 
 class _Failure:
@@ -102,12 +104,32 @@ class Stream:
         """What makes a batch."""
         return self._fetch
 
-    def seek(self, source: Callable[[], Iterator[MicroBatch]]) -> None:
-        """Go on with what `source` gives; what is in flight is thrown away."""
+    @property
+    def workers(self) -> Workers:
+        """How many processes do so."""
+        return self._workers
+
+    def seek(self, source: Callable[[], Iterator[MicroBatch]], batches: int | None = None) -> None:
+        """Go on with what `source` gives; what is in flight is thrown away.
+
+        Parameters
+        ----------
+        source
+            Gives the micro-batches.
+        batches
+            How many it gives, where that is known: no more workers are started.
+        """
         self._feed.source = source
+        self.rest()
         if self._loader is None:
-            self._loader = self._open()
+            most = self._workers.num_workers
+            self._loader = self._open(most if batches is None else min(most, batches))
         self._batches = iter(self._loader)
+
+    def rest(self, _: Any = None) -> None:
+        """End the workers that are to end with a pass; called when nobody goes on with it."""
+        if not self._workers.persistent:
+            self.close()
 
     def next(self) -> Any:
         """The next batch.
@@ -153,16 +175,16 @@ class Stream:
         self._batches = None
         self._loader = None
 
-    def _open(self) -> DataLoader[Any]:
-        parallel = self._workers.num_workers > 0
+    def _open(self, num_workers: int) -> DataLoader[Any]:
+        parallel = num_workers > 0
         return DataLoader(
             _Fetched(self._fetch),
             sampler=self._feed,  # pyright: ignore[reportArgumentType]  (any iterable will do)
             batch_size=None,
             collate_fn=_as_is,
-            num_workers=self._workers.num_workers,
+            num_workers=num_workers,
             prefetch_factor=self._workers.prefetch_factor if parallel else None,
-            persistent_workers=parallel,
+            persistent_workers=parallel and self._workers.persistent,
             pin_memory=self._workers.pin_memory,
             multiprocessing_context=self._workers.start_method if parallel else None,
             worker_init_fn=end_in_order,
