@@ -61,6 +61,9 @@ def positions(draw):
     leaves = dict(sorted(leaves.items()))
     numbers = st.tuples(*[_whole for _ in leaves])
     order = tuple(draw(st.permutations(range(len(leaves)))))
+    read = draw(st.one_of(st.none(), numbers))
+    # What was handed out is counted, so a window of which nothing was read is at its start.
+    steps = st.just(0) if read is None else _whole
     return Position(
         seed=draw(st.integers(-(2**70), 2**70)),
         next_seed=draw(st.one_of(st.none(), st.integers())),
@@ -79,17 +82,17 @@ def positions(draw):
         ),
         weights=draw(numbers),
         order=draw(st.sampled_from([None, order])),
-        read=draw(st.one_of(st.none(), numbers)),
+        read=read,
         moved=draw(st.dictionaries(st.text(max_size=5), st.sampled_from(list(leaves)), max_size=2)),
         chain=(
-            Link(batching=draw(_batchings), add=1, steps=draw(_whole)),
+            Link(batching=draw(_batchings), add=1, steps=draw(steps)),
             *draw(
                 st.lists(
                     st.builds(
                         Link,
                         batching=_batchings,
                         add=st.integers(0, 1),
-                        steps=_whole,
+                        steps=steps,
                         further=_whole,
                     ),
                     max_size=4,
@@ -170,6 +173,7 @@ def test_the_default_bins_are_not_written():
         ({**_position().to_json(), "chain": [[{"colour": 1}, 1, 0]]}, "colour"),
         ({**_position().to_json(), "chain": [[{"batch_size": 0}, 1, 0]]}, "batch_size"),
         ({**_position().to_json(), "shape": {"finite": 1, "hue": 2}}, "hue"),
+        ({**_position().to_json(), "read": None}, "a part of a position.*LoaderPosition"),
     ],
 )
 def test_what_is_not_a_position_is_refused_with_the_reason(state, named):

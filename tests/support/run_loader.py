@@ -10,7 +10,7 @@ and `log`. It may hold: `dataset` (`default`, `ids`, `augmented`), `notes` (`ign
 change what they do), `environment`, `rendezvous`: a file where this process and others, one a
 rank, meet in a gloo process group, `in_step`: they wait for each other after every step, as in
 training, and `builders`: a file where jobs that build packs say so, the
-first of which waits to be killed.
+first of which waits to be killed. Or it holds `train`, a spec of `train_torch`, and `log`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,12 @@ def play(spec: dict[str, Any]) -> int:
     os.dup2(log, 2)
     warnings.simplefilter(spec.get("notes", "error"), UserWarning)
     try:
-        run(spec)
+        if "train" in spec:
+            from support.train_torch import train
+
+            train(spec["train"])
+        else:
+            run(spec)
     except BaseException:  # noqa: BLE001  (a job ends with a status and a log, whatever happened)
         traceback.print_exc()
         sys.stderr.flush()

@@ -86,6 +86,11 @@ class Course:
         return self._restored is not None
 
     @property
+    def has_position(self) -> bool:
+        """Whether there is a position: not before the first batch where ranks draw a seed then."""
+        return self._drawn_seed is not None or self._topology.world_size == 1
+
+    @property
     def batches_ahead(self) -> int:
         """Batches that were handed out and not trained on; 0 where nobody follows training."""
         return 0 if self._trained is None else self._trained.ahead
@@ -186,7 +191,7 @@ class Course:
             return self._restored
         if self.run is not None:
             return self._reached_position()
-        if self._drawn_seed is None and self._topology.world_size > 1:
+        if not self.has_position:
             raise PositionError(
                 f"the seed {self._asked_seed!r} is drawn when all ranks begin to iterate",
                 fix="Save after the first batch, or give an integer seed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from playhead.loader.course import Course
 from playhead.loader.deliveries import Deliveries
 from playhead.loader.report import Tally
 from playhead.loader.stream import Stream
+from playhead.loader.taken_apart import refuse_to_be_taken_apart
 from playhead.loader.waits import Waits
 
 if TYPE_CHECKING:
@@ -181,7 +183,15 @@ class Loader:
 
         The same on every rank. A state taken inside a step is the position at its start: the
         gradient of half a step was never applied.
+
+        Raises
+        ------
+        PositionError
+            When `torch.distributed.checkpoint` asks: see `playhead.integrations.dcp`. Or when ranks
+            have not agreed on a seed yet.
         """
+        here = inspect.currentframe()
+        refuse_to_be_taken_apart(None if here is None else here.f_back)
         if self.batches_into_step:
             warnings.warn(
                 "the state was taken inside a step and is the position at its start: the batches"
@@ -189,6 +199,11 @@ class Loader:
                 stacklevel=2,
             )
         return self._course.state().to_json()
+
+    @property
+    def has_position(self) -> bool:
+        """Whether `state_dict` has something to say: not before all ranks have drawn a seed."""
+        return self._course.has_position
 
     def follow_training(self) -> None:
         """Let states be those after the last batch that was trained on, not that was handed out.

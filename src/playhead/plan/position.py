@@ -146,12 +146,20 @@ Load the state that Playhead's loader saved.
         """
         _check_versions(state)
         try:
-            return _parsed(state)
+            position = _parsed(state)
         except (PlayheadError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise PositionError(
                 f"this state is a damaged position of Playhead: {error}",
                 fix="Load the state as it was saved",
             ) from error
+        if position.read is None and not position.is_window_start:
+            raise PositionError(
+                "this state is a part of a position of Playhead: it does not say how many samples"
+                " of each source were handed out",
+                fix="Load all of it. With torch.distributed.checkpoint, save it as one object:"
+                " playhead.integrations.dcp.LoaderPosition(loader)",
+            )
+        return position
 
 
 def _check_versions(state: Mapping[str, Any]) -> None:
