@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from playhead.errors import PositionError
-from playhead.inspect.padding import Padding
 from playhead.plan.batch_columns import BatchColumns
 from playhead.plan.chain import dealt_links, samples_of, source_of
 from playhead.plan.draw import Source
 from playhead.plan.items import draw_items
+from playhead.plan.padding import Padding
 from playhead.plan.refusals import batching_questions, without
 from playhead.plan.roster import Roster
 

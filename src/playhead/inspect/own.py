@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import PlayheadError
 from playhead.inspect.config_files import configs_beside
-from playhead.inspect.padding import Padding
 from playhead.inspect.replay import MOST_REPLAYED, draws_before, is_short, replayed
 from playhead.inspect.sources import sources_of
 from playhead.inspect.summary import Overall, Summary
 from playhead.plan.opening import WINDOWS_OF_A_PASS
+from playhead.plan.padding import Padding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

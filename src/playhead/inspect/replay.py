@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from playhead.errors import PlanError, PositionError
-from playhead.inspect.padding import Padding
 from playhead.plan import plan_window, start
 from playhead.plan.opening import WINDOWS_OF_A_PASS
+from playhead.plan.padding import Padding
 
 if TYPE_CHECKING:
     from playhead.loader.run import Planning

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from playhead.index.pack import LeafPack
     from playhead.inspect.history import History
     from playhead.inspect.opening import OpenedBlend
-    from playhead.inspect.padding import Padding
     from playhead.plan.columns import LeafColumns
+    from playhead.plan.padding import Padding
     from playhead.plan.position import Position
 
 __all__ = ["Sources", "sources_of"]

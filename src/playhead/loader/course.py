@@ -41,8 +41,9 @@ class Course:
         Whether `planning.micro_batches_per_step` was asked for, or follows the world size.
     on_change
         What a leaf whose data changed means on resume: `error`, or `restart_pass`.
-    leave
-        Told of a run that ends, and how many of its batches were handed out.
+    count
+        Told of every batch that states go beyond from then on: its run, and how many of that
+        run's batches come up to it.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Course:
         seed: int | str,
         fixed_step: bool,
         on_change: OnChange,
-        leave: Callable[[Run | FusedRun, int], None],
+        count: Callable[[Run | FusedRun, int], None],
     ) -> None:
         # A position and a run are always those of the planning, one config's or several ones'.
         self.planning: Any = planning
@@ -64,7 +65,7 @@ class Course:
         self._drawn_seed = seed if isinstance(seed, int) else None
         self._fixed_step = fixed_step
         self._on_change: OnChange = on_change
-        self._leave = leave
+        self._count = count
         self._restored: Any = None
         self._trained: Trained | None = None
         self._next_pass = self._steps = 0
@@ -100,6 +101,17 @@ class Course:
         """Batches beyond the last whole step, up to where a state goes that is taken now."""
         reached = None if self.is_restored else self._reached()
         return 0 if reached is None else reached[1] % self.batches_per_step
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps since the start of training, as a state has it that is taken now."""
+        if self.is_restored:
+            return self._restored.step
+        reached = self._reached()
+        if reached is None:
+            return 0
+        run, batches = reached
+        return run.start.step + batches // self.batches_per_step
 
     def length(self) -> int:
         """How many batches the running finite pass gives this rank; the next one, between them."""
@@ -150,7 +162,9 @@ class Course:
         if run.is_step_start(self.delivered):
             self._steps += 1
         needed = self.delivered
-        if self._trained is not None:
+        if self._trained is None:
+            self._count(run, self.delivered)
+        else:
             self._trained.hand_out(run, self.delivered)
             reached = self._reached()
             needed = reached[1] if reached is not None and reached[0] is run else 0
@@ -168,7 +182,8 @@ class Course:
                 "batches are marked as trained on, and nobody follows training",
                 fix="Call follow_training() before the first batch",
             )
-        self._trained.mark(batches)
+        for place in self._trained.mark(batches):
+            self._count(*place)
 
     @property
     def follows_training(self) -> bool:
@@ -259,7 +274,6 @@ class Course:
             agree_on_plan(self.planning, position)
         self._agreed = True
         if self.run is not None:
-            self._leave(self.run, self.delivered)
             self.run.close()
         self._steps = position.step
         self.run = self.planning.run(position, self._topology)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playhead.loader.fusion_turns import TurnRule
     from playhead.loader.ranks import Topology
     from playhead.loader.read_ahead import WindowAhead
-    from playhead.loader.run import Planning, Run
+    from playhead.loader.run import Planning, Run, WindowOfStep
     from playhead.plan import LeafColumns, MicroBatch
     from playhead.plan.resume import OnChange
 
@@ -244,14 +244,15 @@ class FusedRun:
         for further in range(1, slots):
             yield self._micro_batch(step, (slot + further) % slots)
 
-    def dropped_before(self, batches: int) -> dict[tuple[int, ...], dict[str, int]]:
-        """What the windows of batches before `batches` dropped by reason, by part and window."""
-        before = self._turns.before(-(-batches // self._per_step))
-        return {
-            (part, *place): dropped
-            for part, (run, steps) in enumerate(zip(self._runs, before, strict=True))
-            for place, dropped in run.dropped_before(steps * self._per_step).items()
-        }
+    def windows_of_step(self, batch: int) -> list[WindowOfStep]:
+        """The windows of the step of a batch, one of each part that it is made of."""
+        step = batch // self._per_step
+        before = self._turns.before(step)
+        return [
+            window
+            for part in self._turns.taken(step)
+            for window in self._runs[part].windows_of_step(before[part] * self._per_step, part)
+        ]
 
     def position_after(self, batches: int) -> FusedPosition:
         """The position after so many batches; inside a step, the position at its start.

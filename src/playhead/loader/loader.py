@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.loader.bad_log import BadLog
 from playhead.loader.batches import Batches
+from playhead.loader.counting import StepCounter
 from playhead.loader.course import Course
 from playhead.loader.deliveries import Deliveries
 from playhead.loader.report import Tally
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from playhead.loader.fusion import FusedPlanning
     from playhead.loader.fusion_position import FusedPosition
+    from playhead.loader.measures import Measures
     from playhead.loader.ranks import Topology
     from playhead.loader.read_ahead import ReadAhead
     from playhead.loader.report import Report
@@ -84,6 +86,7 @@ class Loader:
         self._topology = topology
         self._stream = Stream(fetch, workers)
         self._tally = Tally(len(planning.leaves))
+        self._counter = StepCounter(planning)
         log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
         self._deliveries = Deliveries(self._stream, log, read_ahead)
         self._rows_dropped = dropped
@@ -96,7 +99,7 @@ class Loader:
             seed=seed,
             fixed_step=fixed_step,
             on_change=on_change,
-            leave=self._tally.enter,
+            count=self._counter.count,
         )
         # Held weakly: an iterator holds its loader, and a loader that is dropped ends its workers.
         self._iterator: weakref.ref[Batches] | None = None
@@ -292,12 +295,24 @@ class Loader:
 
     def report(self) -> Report:
         """What there is to say of the data, and of what this rank did with them so far."""
-        if self._course.run is not None:
-            self._tally.enter(self._course.run, self._course.delivered)
-        kept = None if self._read_ahead is None else self._read_ahead.kept()
         return self._tally.report(
-            self.planning, self._rows_dropped, self.waits, self.rank, self.world_size, kept=kept
+            self.planning,
+            self._rows_dropped,
+            self.waits,
+            self.rank,
+            self.world_size,
+            dropped=self._counter.dropped,
+            kept=None if self._read_ahead is None else self._read_ahead.kept(),
         )
+
+    def measures(self) -> Measures:
+        """What was given since the loader was made, in figures; cheap enough to ask every step.
+
+        Of all ranks without asking them, in whole steps: of those that were handed out, or where
+        somebody follows training those that were trained on.
+        """
+        step = self._course.step
+        return self._counter.measures(self.planning, self._tally, self.waits, step=step)
 
     def close(self) -> None:
         """End the workers; iterating again starts new ones."""

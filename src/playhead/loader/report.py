@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from playhead.fetch.bad import BadSample
-    from playhead.loader.fusion import FusedPlanning, FusedRun
-    from playhead.loader.run import Planning, Run
+    from playhead.loader.fusion import FusedPlanning
+    from playhead.loader.run import Planning
     from playhead.loader.waits import Waits
     from playhead.plan import MicroBatch
 
@@ -162,16 +162,14 @@ class Tally:
 
     num_leaves: int
     batches: int = 0
+    samples: int = 0
     repeated_batches: int = 0
+    bad_samples: int = 0
     bad: dict[tuple[str, str], Counter[str]] = field(
         default_factory=dict[tuple[str, str], "Counter[str]"]
     )
     """By key and name of the leaf, by reason; parts of a fused loader may share keys."""
-    windows: dict[tuple[int, ...], dict[str, int]] = field(
-        default_factory=dict[tuple[int, ...], dict[str, int]]
-    )
-    """What was dropped in each window that was entered, by part, pass and number of the window."""
-    _samples: Any = None
+    _leaf_samples: Any = None
 
     def add(self, micro_batch: MicroBatch, bad: Iterable[BadSample], *, repeated: bool) -> None:
         """Count a batch.
@@ -188,28 +186,23 @@ class Tally:
         self.batches += 1
         self.repeated_batches += repeated
         counted = np.bincount(micro_batch.leaf, minlength=self.num_leaves)
-        self._samples = counted if self._samples is None else self._samples + counted
-        self.leave_out(bad)
-
-    def leave_out(self, bad: Iterable[BadSample]) -> None:
-        """Count samples that were left out."""
+        self.samples += len(micro_batch.leaf)
+        self._leaf_samples = counted if self._leaf_samples is None else self._leaf_samples + counted
         for one in bad:
+            self.bad_samples += 1
             # Reasons of one kind differ by lengths and places.
             reason = _NUMBER.sub("N", one.reason)
             self.bad.setdefault((one.leaf, one.name), Counter())[reason] += 1
 
-    def enter(self, run: Run | FusedRun, batches: int) -> None:
-        """Take over what a run dropped in the windows up to so many batches."""
-        self.windows.update(run.dropped_before(batches))
-
     def report(
         self,
         planning: Planning | FusedPlanning,
-        dropped: Sequence[Mapping[str, int]] | None,
+        rows_dropped: Sequence[Mapping[str, int]] | None,
         waits: Waits,
         rank: int,
         world_size: int,
         *,
+        dropped: Mapping[str, int],
         kept: KeptReport | None = None,
     ) -> Report:
         """Put everything together; reads the lengths of all rows once.
@@ -218,16 +211,20 @@ class Tally:
         ----------
         planning
             The leaves and the filters.
-        dropped
+        rows_dropped
             What was left out of the index of each leaf, by reason.
         waits
             What was waited.
         rank, world_size
             Whose report it is.
+        dropped
+            What filters and batching left out in the windows that began, by reason.
         kept
             What became of whole shards.
         """
-        samples = [0] * self.num_leaves if self._samples is None else self._samples.tolist()
+        samples = (
+            [0] * self.num_leaves if self._leaf_samples is None else self._leaf_samples.tolist()
+        )
         leaves: list[LeafReport] = []
         for name, part in planning.parts.items():
             total = sum(leaf.weight for leaf in part.leaves) or 1
@@ -238,7 +235,7 @@ class Tally:
                         key=leaf.key,
                         rows=leaf.num_rows,
                         share=planning.shares[name] * leaf.weight / total,
-                        dropped={} if dropped is None else dict(dropped[number]),
+                        dropped={} if rows_dropped is None else dict(rows_dropped[number]),
                         refused=refused_rows(leaf, part.shape, part.batching),
                         samples=samples[number],
                         bad=dict(self.bad.get((leaf.key, leaf.name), {})),
@@ -250,9 +247,9 @@ class Tally:
             leaves=tuple(leaves),
             run=RunReport(
                 batches=self.batches,
-                samples=sum(samples),
+                samples=self.samples,
                 repeated_batches=self.repeated_batches,
-                dropped=_summed(self.windows.values()),
+                dropped=dict(dropped),
                 bad=_summed(self.bad.values()),
                 waits=WaitReport(
                     batches=waits.batches,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import PositionError
 from playhead.loader.fork_lock import fork_lock
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playhead.plan import Batching, LeafColumns, MicroBatch, Shape, WindowPlan
     from playhead.plan.resume import OnChange
 
-__all__ = ["Planning", "Run"]
+__all__ = ["Planning", "Run", "WindowOfStep"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -136,6 +136,17 @@ class Planning:
             return count_steps(position, self.leaves, self.shape, self.batching)
 
 
+class WindowOfStep(NamedTuple):
+    """A window that a step is of."""
+
+    part: int
+    """Which of several configs it is of; 0 where there is one."""
+    plan: WindowPlan
+    """Its plan."""
+    step: int
+    """Number of the step in it."""
+
+
 @dataclass(slots=True, eq=False)
 class _Window:
     first_batch: int
@@ -166,7 +177,6 @@ class Run:
         self._per_step = topology.batches_per_step(planning.micro_batches_per_step)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="playhead-plan")
         self._windows = [self._planned(0, start)]
-        self._dropped: dict[tuple[int, ...], tuple[int, dict[str, int]]] = {}
 
     def batches(self, first: int = 0) -> Iterator[MicroBatch]:
         """The micro-batches of this rank from number `first` on."""
@@ -190,9 +200,6 @@ class Run:
         window = self._window_of(step * self._per_step)
         assert window is not None, "there is no such step"
         plan = window.plan.result()
-        place = window.position.pass_, window.position.window
-        if place not in self._dropped:
-            self._dropped[place] = window.first_batch, plan.stats.dropped
         return plan.micro_batch(plan.first_step + step - window.first_batch // self._per_step, slot)
 
     def has_step(self, step: int) -> bool:
@@ -222,6 +229,22 @@ class Run:
             for one in ahead
         ]
 
+    def windows_of_step(self, batch: int, part: int = 0) -> list[WindowOfStep]:
+        """The window of the step of a batch.
+
+        Parameters
+        ----------
+        batch
+            Number of the batch.
+        part
+            What this run is called among several.
+        """
+        window = self._window_of(batch)
+        assert window is not None, "there is no such batch"
+        plan = window.plan.result()
+        step = plan.first_step + (batch - window.first_batch) // self._per_step
+        return [WindowOfStep(part, plan, step)]
+
     @property
     def first_kept(self) -> int:
         """The first batch whose position can still be told."""
@@ -234,14 +257,6 @@ class Run:
         slots = self.planning.micro_batches_per_step
         for further in range(1, slots):
             yield self.micro_batch(step, (slot + further) % slots)
-
-    def dropped_before(self, batches: int) -> dict[tuple[int, ...], dict[str, int]]:
-        """What the windows of batches before `batches` dropped by reason; by pass and window."""
-        return {
-            place: dropped
-            for place, (first_batch, dropped) in self._dropped.items()
-            if first_batch < batches
-        }
 
     def position_after(self, batches: int) -> Position:
         """The position after so many batches; inside a step, the position at its start.

@@ -48,8 +48,8 @@ class Trained:
             self._place = run, batches - 1
         self._ahead.append((run, batches))
 
-    def mark(self, batches: int) -> None:
-        """Note that so many more batches were trained on.
+    def mark(self, batches: int) -> list[Place]:
+        """Note that so many more batches were trained on, and return where each of them ends.
 
         Raises
         ------
@@ -62,8 +62,10 @@ class Trained:
                 f" {len(self._ahead)} were handed out since",
                 fix="Mark each batch once, after its backward pass",
             )
-        for _ in range(batches):
-            self._place = self._ahead.popleft()
+        marked = [self._ahead.popleft() for _ in range(batches)]
+        if marked:
+            self._place = marked[-1]
+        return marked
 
     def turn_back(self) -> None:
         """Let go of what was handed out and will not be trained on."""

@@ -50,9 +50,12 @@ class Waits:
     @property
     def share(self) -> float:
         """Share of the time since the first wait that was spent waiting, 0 to 1."""
-        if self._first is None:
-            return 0.0
-        return self.seconds / max(time.perf_counter() - self._first, 1e-9)
+        return self.seconds / max(self.elapsed, 1e-9)
+
+    @property
+    def elapsed(self) -> float:
+        """Wall seconds since the first wait began; 0 before it."""
+        return 0.0 if self._first is None else time.perf_counter() - self._first
 
     @contextmanager
     def timed(self) -> Generator[None]:

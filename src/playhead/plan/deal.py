@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -103,6 +103,11 @@ class Dealt:
         place = step * self.per_step + slot
         start = int(self.first[place])
         return self.order[start : start + int(self.size[place])]
+
+    def only(self, first_step: int, end_step: int) -> Dealt:
+        """Return some of the steps; the samples are those of all."""
+        batches = slice(first_step * self.per_step, end_step * self.per_step)
+        return replace(self, first=self.first[batches], size=self.size[batches])
 
     def handed_out(self, steps: int) -> NDArray[np.int64]:
         """Numbers of the samples of the first steps, without repeated ones."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.deal import Dealt
 
-__all__ = ["Amounts", "Costly", "Longest", "WindowStats"]
+__all__ = ["Amounts", "Costly", "Longest", "StepStats", "WindowStats"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +47,19 @@ class Amounts(NamedTuple):
     """Their audio (µs)."""
     tokens: NDArray[np.float64] | None
     """Their tokens; None where nothing counts them."""
+
+
+class StepStats(NamedTuple):
+    """What all ranks together train on in one step."""
+
+    leaf: NDArray[np.int32]
+    """Number in the roster of the leaf of each sample, but for repeated ones, shape (K,)."""
+    length_us: int
+    """Audio of all samples, as they are trained on (µs)."""
+    tokens: int
+    """Their tokens; 0 where nothing counts them."""
+    batches: BatchColumns
+    """The micro-batches, slot after slot."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +107,8 @@ class WindowStats:
         Name of each leaf of the roster.
     taken
         Draws of each leaf since the start of the window.
+    read
+        Samples of each leaf that links before this one handed out since the start of the window.
     dropped
         Samples dropped so far, by reason.
     """
@@ -106,6 +121,7 @@ class WindowStats:
         columns: Sequence[LeafColumns | None],
         names: Sequence[str],
         taken: NDArray[np.int64],
+        read: NDArray[np.int64],
         dropped: Mapping[str, int],
     ) -> None:
         self._dealt = dealt
@@ -114,6 +130,7 @@ class WindowStats:
         self._columns = columns
         self._names = names
         self._taken = taken
+        self._read = read
         self.dropped: dict[str, int] = dict(dropped)
 
     @cached_property
@@ -125,6 +142,29 @@ class WindowStats:
     def _flat(self) -> NDArray[np.int64]:
         """Numbers of the samples, batch after batch as handed out."""
         return self._dealt.order[ranges(self._dealt.first, self._dealt.size)]
+
+    def step(self, number: int) -> StepStats:
+        """What all ranks train on in a step, at no more cost than its own samples."""
+        step = self._dealt.only(number, number + 1)
+        samples = step.order[ranges(step.first, step.size)]
+        items = step.items
+        tokens = items.tokens if items.size is None else items.size
+        return StepStats(
+            leaf=items.leaf[samples[samples < step.num_real]],
+            length_us=int(np.maximum(items.length[samples], 0).sum()),
+            tokens=0 if tokens is None else int(tokens[samples].sum()),
+            batches=BatchColumns.of(step, self._batching),
+        )
+
+    def handed_out(self, step: int) -> NDArray[np.int64]:
+        """Samples of each leaf since the start of the window, up to a step; no repeated ones."""
+        handed = self._dealt.items.leaf[self._dealt.handed_out(step)]
+        return self._read + np.bincount(handed, minlength=len(self._read))
+
+    @property
+    def taken(self) -> NDArray[np.int64]:
+        """Draws of each leaf of the roster since the start of the window."""
+        return self._taken
 
     @property
     def costs(self) -> NDArray[np.int64]:

@@ -255,10 +255,10 @@ class WindowPlan:
             raise IndexError(f"step {step} of this window is not ahead of the position")
         if step == self.num_steps:
             return self._next
-        running, position = self._running, self._position
-        handed = running.dealt.items.leaf[running.dealt.handed_out(step)]
-        read = running.pool.read + np.bincount(handed, minlength=len(running.pool.read))
-        link = replace(position.chain[-1], steps=step, further=running.pool.further if step else 0)
+        position = self._position
+        read = self.stats.handed_out(step)
+        further = self._running.pool.further if step else 0
+        link = replace(position.chain[-1], steps=step, further=further)
         return replace(
             position,
             step=position.step + step - self.first_step,
@@ -312,6 +312,7 @@ class WindowPlan:
                 for name, leaf in zip(self._position.leaves, columns, strict=True)
             ],
             taken=running.pool.taken,
+            read=running.pool.read,
             dropped=dropped,
         )
 

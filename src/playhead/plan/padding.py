@@ -13,7 +13,13 @@ __all__ = ["Padding"]
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Lengths of samples, and of these as padded; µs or tokens."""
+    """Lengths of samples, and of these as padded; µs or tokens.
+
+    Examples
+    --------
+    >>> (Padding(9.0, 10.0) + Padding(1.0, 10.0)).share
+    0.5
+    """
 
     real: float = 0.0
     """Sum of the lengths."""
@@ -32,3 +38,6 @@ class Padding:
 
     def __add__(self, other: Padding) -> Padding:
         return Padding(self.real + other.real, self.padded + other.padded)
+
+    def __sub__(self, other: Padding) -> Padding:
+        return Padding(self.real - other.real, self.padded - other.padded)
