@@ -9,12 +9,14 @@ export PLAYHEAD_PEER_PYTHON ?= $(abspath $(PEER)/bin/python)
 # And with NeMo's own dataloader where that exists; `make peer-nemo` makes it.
 NEMO := .venv-nemo
 export PLAYHEAD_NEMO_PYTHON ?= $(abspath $(NEMO)/bin/python)
-# What NeMo's dataloader imports, directly or not; all that NeMo requires is far more.
+# What NeMo's models and dataloaders import, directly or not, and what Playhead does; all that NeMo
+# requires is far more.
 NEMO_NEEDS := lhotse==2.0.0a7 torchdata soundfile omegaconf 'lightning<=2.4.0,>2.2.1' hydra-core \
 	braceexpand sentencepiece orjson aistore smart-open wrapt text-unidecode fsspec \
 	huggingface_hub einops pandas pyarrow scipy transformers onnx nv_one_logger_core \
 	nv_one_logger_training_telemetry nv_one_logger_pytorch_lightning_integration tensorboard \
-	torchmetrics librosa kaldialign sacrebleu whisper_normalizer datasets webdataset
+	torchmetrics librosa kaldialign sacrebleu whisper_normalizer datasets webdataset peft wandb \
+	filelock msgspec numpy platformdirs rich typer urllib3
 
 # The oldest client of AIStore that is supported; `make ais-oldest` makes its environment.
 AIS_OLDEST := .venv-ais-oldest

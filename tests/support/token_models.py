@@ -39,7 +39,9 @@ def sentences(count: int, language: str = "en", seed: int = 0) -> list[str]:
 
 
 @lru_cache
-def sentencepiece_bytes(language: str = "en", vocab: int = 60, special: bool = False) -> bytes:
+def sentencepiece_bytes(
+    language: str = "en", vocab: int = 60, special: bool = False, pad: bool = False
+) -> bytes:
     import sentencepiece
 
     model = io.BytesIO()
@@ -48,6 +50,7 @@ def sentencepiece_bytes(language: str = "en", vocab: int = 60, special: bool = F
         model_writer=model,
         vocab_size=vocab + (len(CANARY_TOKENS) if special else 0),
         user_defined_symbols=list(CANARY_TOKENS) if special else [],
+        pad_id=3 if pad else -1,
         hard_vocab_limit=False,
         num_threads=1,
         minloglevel=2,

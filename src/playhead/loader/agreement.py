@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from playhead.loader.ranks import check_agreement
+from playhead.version import own_version
 
 if TYPE_CHECKING:
     from playhead.loader.fusion import FusedPlanning
@@ -43,7 +43,7 @@ def agree_on_plan(planning: Planning | FusedPlanning, position: Position | Fused
         positions |= {_of(part, name): repr(value) for name, value in values.items()}
     details = {"data": data, "options": options, "position": positions, "beside": beside}
     digests = {name: _digest(part) for name, part in details.items()}
-    check_agreement({**digests, "version": version("playhead")}, details)
+    check_agreement({**digests, "version": own_version()}, details)
 
 
 def _of(part: str, name: str) -> str:

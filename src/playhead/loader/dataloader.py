@@ -108,6 +108,7 @@ def open_loader(
     data_blend_dir: str | None = None,
     around: Callable[[Fetcher], Callable[[MicroBatch], Any]] | None = None,
     evaluates: bool = False,
+    loader_type: type[Loader] = Loader,
 ) -> Loader:
     """Make a loader of blends that were read.
 
@@ -130,6 +131,8 @@ def open_loader(
         puts nothing there.
     evaluates
         Whether every pass is the same one, from its start, whatever happened to the last.
+    loader_type
+        What kind of loader it is.
 
     Raises
     ------
@@ -158,7 +161,7 @@ def open_loader(
         check_rates(dataset, specs)
     options = blends.options
     fetch = Fetcher(specs[0], dataset, *specs[1:])
-    return Loader(
+    return loader_type(
         planning=opened.planning,
         fetch=fetch if around is None else around(fetch),
         topology=topology,
