@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import warnings
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import PositionError
-
-_SPEC = importlib.util.spec_from_file_location(
-    "loaders_of_columns", Path(__file__).with_name("test_loader.py")
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_LOADERS = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_LOADERS)
-loader = _LOADERS.loader
+from support.column_loader import loader
 
 
 def state_of(one):
