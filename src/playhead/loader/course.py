@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError, PositionError
 from playhead.loader.agreement import agree_on_plan
-from playhead.loader.ranks import has_process_group
+from playhead.loader.ranks import check_shares, has_process_group
 from playhead.loader.restoring import restore
 from playhead.loader.seeds import resolve_seed
 from playhead.loader.trained import Trained
@@ -89,7 +89,7 @@ class Course:
     @property
     def has_position(self) -> bool:
         """Whether there is a position: not before the first batch where ranks draw a seed then."""
-        return self._drawn_seed is not None or self._topology.world_size == 1
+        return self._drawn_seed is not None or self._topology.is_alone
 
     @property
     def batches_ahead(self) -> int:
@@ -284,7 +284,8 @@ class Course:
         return notes
 
     def _begin(self, position: Any) -> None:
-        if not self._agreed and self._topology.world_size > 1 and has_process_group():
+        if not self._agreed and not self._topology.is_alone and has_process_group():
+            check_shares(self._topology)
             agree_on_plan(self.planning, position)
         self._agreed = True
         if self.run is not None:

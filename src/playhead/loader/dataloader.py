@@ -14,6 +14,8 @@ from playhead.loader.course import Course
 from playhead.loader.loader import Loader
 from playhead.loader.locality import may_keep
 from playhead.loader.modalities import check_locators, check_modalities, check_rates
+from playhead.loader.peer_group import open_peer_group
+from playhead.loader.peers import find_peers
 from playhead.loader.planned import plan_blends
 from playhead.loader.ranks import find_topology
 from playhead.loader.read_ahead import AheadPart, ReadAhead
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from torch.distributed import ProcessGroup
+    from torch.distributed.device_mesh import DeviceMesh
+
     from playhead.blend.several import Blends
     from playhead.loader.part import Part
+    from playhead.loader.peer_group import PeerGroup
     from playhead.loader.ranks import Topology
     from playhead.plan import MicroBatch
 
@@ -39,6 +45,9 @@ def dataloader(
     section: str | None = None,
     rank: int | None = None,
     world_size: int | None = None,
+    mesh: DeviceMesh | None = None,
+    dp_dims: str | Sequence[str | int] | None = None,
+    broadcast: bool | ProcessGroup = False,
     tokenizer: Any = None,
     strict: bool = False,
     **overrides: Any,
@@ -58,9 +67,19 @@ def dataloader(
         Which section of a whole training config to use, such as `model.train_ds`; its training
         section by default.
     rank
-        Number of this process; from torch.distributed or the launcher if not given.
+        Number of this process among those that train on different batches; from the mesh,
+        torch.distributed or the launcher if not given.
     world_size
-        How many processes train together; given with `rank`, or not at all.
+        How many share each step; given with `rank`, or not at all.
+    mesh
+        All processes, where some share their batches: those with the same coordinates in the
+        data-parallel dimensions are given the same.
+    dp_dims
+        Names or numbers of the data-parallel dimensions of the mesh; by what frameworks call them
+        if not given.
+    broadcast
+        Let one process read for all that share its batches, and send them; without a mesh the
+        process group of those. By default each reads for itself.
     tokenizer
         What makes tokens of texts: the path of a SentencePiece model or a `tokenizer.json`, a
         mapping of languages to such paths, or an object with `encode` or `text_to_ids`.
@@ -79,7 +98,8 @@ def dataloader(
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
-    topology = find_topology(rank, world_size)
+    peers = find_peers(mesh, dp_dims, broadcast)
+    topology = find_topology(rank, world_size, peers)
     data_blend_dir = overrides.pop("data_blend_dir", None)
     blends = read_blends(
         config,
@@ -95,6 +115,7 @@ def dataloader(
         topology=topology,
         tokenizer=tokenizer,
         data_blend_dir=data_blend_dir,
+        broadcast=open_peer_group(peers) if broadcast is not False and peers else None,
     )
 
 
@@ -109,6 +130,7 @@ def open_loader(
     around: Callable[[Fetcher], Callable[[MicroBatch], Any]] | None = None,
     evaluates: bool = False,
     loader_type: type[Loader] = Loader,
+    broadcast: PeerGroup | None = None,
 ) -> Loader:
     """Make a loader of blends that were read.
 
@@ -133,6 +155,8 @@ def open_loader(
         Whether every pass is the same one, from its start, whatever happened to the last.
     loader_type
         What kind of loader it is.
+    broadcast
+        Those to whom the first of them sends what it reads; None where each process reads.
 
     Raises
     ------
@@ -143,8 +167,7 @@ def open_loader(
         raise ConfigError(
             f"dataset is the class {dataset.__name__} itself", fix=f"Give {dataset.__name__}(…)"
         )
-    is_speaker = topology.rank == 0
-    for note in blends.notes if is_speaker else ():
+    for note in blends.notes if topology.is_speaker else ():
         warnings.warn(note, stacklevel=3)
     check_modalities(dataset, [leaf for blend in blends.parts.values() for leaf in blend.leaves])
     opened = plan_blends(
@@ -153,7 +176,7 @@ def open_loader(
         tokenizer=tokenizer,
         world_size=topology.world_size,
         data_blend_dir=data_blend_dir,
-        is_speaker=is_speaker,
+        is_speaker=topology.is_speaker,
     )
     specs = opened.specs
     check_locators(dataset, specs)
@@ -173,6 +196,7 @@ def open_loader(
         dropped=[dropped for part in opened.parts.values() for dropped in part.dropped],
         read_ahead=_read_ahead(list(opened.parts.values()), fetch),
         course=WholePasses if evaluates else Course,
+        broadcast=broadcast,
     )
 
 

@@ -13,6 +13,7 @@ from playhead.loader.counting import StepCounter
 from playhead.loader.course import Course
 from playhead.loader.deliveries import Deliveries
 from playhead.loader.report import Tally
+from playhead.loader.shared_deliveries import SharedDeliveries
 from playhead.loader.stream import Stream
 from playhead.loader.taken_apart import refuse_to_be_taken_apart
 from playhead.loader.trained import refuse_to_guess
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from playhead.loader.fusion import FusedPlanning
     from playhead.loader.fusion_position import FusedPosition
     from playhead.loader.measures import Measures
+    from playhead.loader.peer_group import PeerGroup
     from playhead.loader.ranks import Topology
     from playhead.loader.read_ahead import ReadAhead
     from playhead.loader.report import Report
@@ -66,6 +68,8 @@ class Loader:
         What fetches shards before they are needed; None where none are kept.
     course
         How it goes through its data.
+    broadcast
+        Those to whom the first of them sends what it reads; None where each process reads.
     """
 
     def __init__(
@@ -82,14 +86,20 @@ class Loader:
         dropped: Sequence[Mapping[str, int]] | None = None,
         read_ahead: ReadAhead | None = None,
         course: type[Course] = Course,
+        broadcast: PeerGroup | None = None,
     ) -> None:
         topology.batches_per_step(planning.micro_batches_per_step)
         self._topology = topology
         self._stream = Stream(fetch, workers)
         self._tally = Tally(len(planning.leaves))
         self._counter = StepCounter(planning)
-        log = None if bad_samples is None else BadLog(bad_samples, topology.rank)
-        self._deliveries = Deliveries(self._stream, log, read_ahead)
+        log = None
+        if bad_samples is not None and topology.is_first:
+            log = BadLog(bad_samples, topology.rank)
+        deliveries = Deliveries(self._stream, log, read_ahead)
+        self._deliveries = (
+            deliveries if broadcast is None else SharedDeliveries(deliveries, broadcast)
+        )
         self._rows_dropped = dropped
         self._read_ahead = read_ahead
         if read_ahead is not None:
@@ -123,7 +133,7 @@ class Loader:
 
     @property
     def rank(self) -> int:
-        """Whose share of each step this is."""
+        """Whose share of each step this is; processes that share their batches have the same."""
         return self._topology.rank
 
     @property
@@ -333,7 +343,7 @@ class Loader:
         self._iterator = None
 
     def _say(self, *notes: str) -> None:
-        for note in notes if self._topology.rank == 0 else ():
+        for note in notes if self._topology.is_speaker else ():
             warnings.warn(note, stacklevel=3)
 
     def _is_live(self, batches: Iterator[Any]) -> bool:

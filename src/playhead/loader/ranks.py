@@ -13,10 +13,13 @@ from playhead.errors import ConfigError, RankMismatchError, TopologyError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from playhead.loader.peers import Peers
+
 __all__ = [
     "Topology",
     "broadcast_from_first",
     "check_agreement",
+    "check_shares",
     "find_topology",
     "greatest_of_ranks",
     "has_process_group",
@@ -35,9 +38,24 @@ class Topology:
     """The place of this process among those that train together."""
 
     rank: int
-    """Number of this process, 0 ≤ rank < world size."""
+    """Number of this process among those that train on different batches, 0 ≤ rank < world size."""
     world_size: int
-    """How many processes share each step."""
+    """How many share each step."""
+    peers: tuple[int, ...] = ()
+    """Global ranks of the processes that train on the same batches, this one among them, as along a
+    tensor-parallel dimension; empty where there is none beside this one."""
+    is_first: bool = True
+    """Whether this process is the first of its peers, which speaks and writes for all of them."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process has to plan the same."""
+        return self.world_size == 1 and not self.peers
+
+    @property
+    def is_speaker(self) -> bool:
+        """Whether this process tells people what they should know; the others are silent."""
+        return self.rank == 0 and self.is_first
 
     def batches_per_step(self, micro_batches_per_step: int) -> int:
         """How many micro-batches of a step this rank trains on.
@@ -66,8 +84,17 @@ def has_process_group() -> bool:
     return dist.is_available() and dist.is_initialized()
 
 
-def find_topology(rank: int | None = None, world_size: int | None = None) -> Topology:
-    """The topology from the arguments, torch.distributed or the launcher's environment.
+def find_topology(
+    rank: int | None = None, world_size: int | None = None, peers: Peers | None = None
+) -> Topology:
+    """The topology from the arguments, the peers, torch.distributed or the launcher's environment.
+
+    Parameters
+    ----------
+    rank, world_size
+        As given by hand: both, or neither.
+    peers
+        Who shares what; see `playhead.loader.peers`. None where every process is its own.
 
     Raises
     ------
@@ -76,22 +103,29 @@ def find_topology(rank: int | None = None, world_size: int | None = None) -> Top
 
     Examples
     --------
-    >>> find_topology(1, 4)
-    Topology(rank=1, world_size=4)
+    >>> find_topology(1, 4).rank
+    1
     """
     if (rank is None) != (world_size is None):
         raise ConfigError(
             "rank and world_size go together, and only one of them is given",
             fix="Give both, or neither",
         )
+    mine, of_mine = (), 0
+    if peers is not None:
+        me = dist.get_rank()
+        of_mine, mine = next((n, group) for n, group in enumerate(peers) if me in group)
     if rank is None or world_size is None:
-        rank, world_size = _ambient()
+        rank, world_size = _ambient() if peers is None else (of_mine, len(peers))
     if not 0 <= rank < world_size:
         raise ConfigError(
             f"rank {rank} does not exist in a world of {world_size}",
             fix="Use 0 ≤ rank < world_size",
         )
-    return Topology(rank=rank, world_size=world_size)
+    if len(mine) < 2:
+        return Topology(rank=rank, world_size=world_size)
+    is_first = mine[0] == dist.get_rank()
+    return Topology(rank=rank, world_size=world_size, peers=mine, is_first=is_first)
 
 
 def _ambient() -> tuple[int, int]:
@@ -126,6 +160,33 @@ def greatest_of_ranks(value: int) -> int:
     everyone: list[int] = [0] * dist.get_world_size()
     dist.all_gather_object(everyone, value)
     return max(everyone)
+
+
+def check_shares(topology: Topology) -> None:
+    """Compare which share of each step the ranks of the process group train on.
+
+    Raises
+    ------
+    RankMismatchError
+        On every rank: when they would share steps by different numbers, or leave a share out.
+    """
+    everyone = [(0, 0)] * dist.get_world_size()
+    dist.all_gather_object(everyone, (topology.rank, topology.world_size))
+    shares = {rank for rank, _ in everyone}
+    world_size = everyone[0][1]
+    for rank, (_, other) in enumerate(everyone):
+        if other != world_size:
+            raise RankMismatchError(
+                f"rank {rank} would share steps by {other}, and rank 0 by {world_size}",
+                fix="Give all ranks the same world_size, or the same mesh",
+            )
+    missing = sorted(set(range(world_size)) - shares)
+    if missing:
+        raise RankMismatchError(
+            f"no process would train on share {missing[0]} of {world_size} of each step:"
+            f" the processes have the shares {sorted(shares)}",
+            fix="Give each rank from 0 to world_size - 1 to at least one process",
+        )
 
 
 def check_agreement(digests: Mapping[str, str], details: Mapping[str, Mapping[str, str]]) -> None:

@@ -40,8 +40,7 @@ def resolve_seed(seed: int | str, topology: Topology) -> int:
     """
     if isinstance(seed, int):
         return seed
-    alone = topology.world_size == 1
-    if not alone and not has_process_group():
+    if not topology.is_alone and not has_process_group():
         raise ConfigError(
             f"seed {seed!r} must be drawn once for all {topology.world_size} ranks, and there is no"
             " process group to send it through",
@@ -49,4 +48,4 @@ def resolve_seed(seed: int | str, topology: Topology) -> int:
         )
     # The state is read, not drawn from: drawing would move somebody else's generator.
     drawn = secrets.randbits(31) if seed == "trng" else crc32(repr(random.getstate()).encode()) >> 1
-    return drawn if alone else broadcast_from_first(drawn)
+    return drawn if topology.is_alone else broadcast_from_first(drawn)
