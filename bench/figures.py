@@ -308,6 +308,42 @@ def _get_batch() -> list[Figure]:
     ]
 
 
+def _broadcast() -> list[Figure]:
+    ways = (("each", "each reads"), ("one", "one reads and sends"))
+    clocks = (("cpu", "CPU-s of both"), ("wall", "s"))
+    return [
+        *(
+            Figure(
+                bench="broadcast",
+                key=f"{way}_{clock}_s",
+                what=f"600 s of audio for two tensor-parallel ranks: {told}",
+                unit=unit,
+                better="less",
+            )
+            for clock, unit in clocks
+            for way, told in ways
+        ),
+        Figure(
+            bench="broadcast",
+            key="send_s",
+            what="sending a batch of 600 s (38 MB) to a process of this machine",
+            unit="s",
+            better="less",
+        ),
+        Figure(
+            bench="broadcast",
+            key="cpu_ratio",
+            what="CPU time where each of the two reads / where one does",
+            bound=1.3,
+        ),
+        Figure(
+            bench="broadcast",
+            key="wall_ratio",
+            what="wall time where each of the two reads / where one does",
+        ),
+    ]
+
+
 def _looking() -> list[Figure]:
     leaves = "80,000 manifests with 10M rows"
     report = (
@@ -450,6 +486,7 @@ FIGURES: list[Figure] = [
     *_objects(),
     *_token_batches(),
     *_get_batch(),
+    *_broadcast(),
     Figure(
         bench="memory",
         key="memory_1m_mb",

@@ -80,6 +80,10 @@ class Server:
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
+    def load(self, module: str) -> None:
+        """Import a module once for all later jobs."""
+        self.ask({"import": module})
+
     def start(self, folder: Path, spec: dict[str, Any]) -> Job:
         """Run `spec` with its output, log and state in new files of `folder`."""
         self._count += 1

@@ -2,7 +2,8 @@
 
 `python run_loader.py SPEC.json` runs one; without an argument it reads one JSON command a line from
 standard input and forks a process for each job, which spares every job the seconds that importing
-torch and Lhotse costs. A job is killed by its own process id.
+torch and Lhotse costs, and what a module costs that it is told to import. A job is killed by its
+own process id.
 
 A spec holds: `config`, `overrides`, `ranks` (those that this process plays), `world_size`, `steps`
 (the step to stop at; None is the end of a finite pass), `state_in`, `state_out`, `out` (JSON lines)
@@ -16,6 +17,7 @@ first of which waits to be killed. Or it holds `train`, a spec of `train_torch`,
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -104,6 +106,11 @@ def run(spec: dict[str, Any]) -> None:
         from support.builders import hold_the_first_builder
 
         hold_the_first_builder(Path(spec["builders"]))
+    if "mesh" in spec:
+        from support.mesh_trainer import train
+
+        train(spec)
+        return
     places = [{"rank": rank, "world_size": spec["world_size"]} for rank in spec["ranks"]]
     if "rendezvous" in spec:
         torch.distributed.init_process_group(
@@ -181,6 +188,9 @@ def serve() -> None:
             answer = {"status": wait_for(command["wait"], command["timeout"])}
             if answer["status"] is not None:
                 children.discard(command["wait"])
+        elif "import" in command:
+            importlib.import_module(command["import"])
+            answer = {}
         else:
             pid = os.fork()
             if pid == 0:

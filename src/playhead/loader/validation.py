@@ -11,11 +11,16 @@ from playhead.blend.several import Blends
 from playhead.datasets import SpeechToText
 from playhead.errors import ConfigError
 from playhead.loader.dataloader import open_loader
+from playhead.loader.peer_group import open_peer_group
+from playhead.loader.peers import find_peers
 from playhead.loader.ranks import find_topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from torch.distributed import ProcessGroup
+    from torch.distributed.device_mesh import DeviceMesh
 
     from playhead.blend.read import Blend
     from playhead.loader.loader import Loader
@@ -30,6 +35,9 @@ def validation_dataloaders(
     section: str | None = None,
     rank: int | None = None,
     world_size: int | None = None,
+    mesh: DeviceMesh | None = None,
+    dp_dims: str | Sequence[str | int] | None = None,
+    broadcast: bool | ProcessGroup = False,
     tokenizer: Any = None,
     strict: bool = False,
     **overrides: Any,
@@ -49,7 +57,7 @@ def validation_dataloaders(
     section
         Which section names the sets: those under its `datasets:`, the manifests of its list, or
         itself as one set; `validation_ds` by default.
-    rank, world_size, tokenizer, strict
+    rank, world_size, mesh, dp_dims, broadcast, tokenizer, strict
         As for `dataloader`.
     **overrides
         Options that win over those of every set; `data_blend_dir` is what `${data_blend_dir}`
@@ -65,7 +73,8 @@ def validation_dataloaders(
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
-    topology = find_topology(rank, world_size)
+    peers = find_peers(mesh, dp_dims, broadcast)
+    topology = find_topology(rank, world_size, peers)
     data_blend_dir = overrides.pop("data_blend_dir", None)
     sets = read_sets(
         config,
@@ -75,6 +84,7 @@ def validation_dataloaders(
         data_blend_dir=data_blend_dir,
     )
     datasets = _datasets(dataset, list(sets))
+    group = open_peer_group(peers) if broadcast is not False and peers else None
     return {
         name: open_loader(
             Blends(parts={"": _lasting(blend)}, fusion=None, weights=(1,), notes=()),
@@ -84,6 +94,7 @@ def validation_dataloaders(
             tokenizer=tokenizer,
             data_blend_dir=data_blend_dir,
             evaluates=True,
+            broadcast=group,
         )
         for name, blend in sets.items()
     }
