@@ -96,6 +96,11 @@ def dataset_of(name: str, tokenizer: Any) -> Any:
 
         kind = found(f"{ASR}.audio_to_text_lhotse_prompted", "PromptedAudioToTextLhotseDataset")
         return kind(tokenizer, prompt=PromptFormatter.resolve(name)(tokenizer))
+    if name == "noisy":
+        return found(f"{ASR}.ssl_dataset", "LhotseAudioNoiseDataset")()
+    if name == "to audio":
+        module = "nemo.collections.audio.data.audio_to_audio_lhotse"
+        return found(module, "LhotseAudioToTargetDataset")()
     assert name == "salm"
     return found("nemo.collections.speechlm2.data.salm_dataset", "SALMDataset")(tokenizer)
 

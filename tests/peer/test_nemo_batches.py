@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lhotse import CutSet
+from lhotse.utils import fastcopy
 
 import playhead
 from peer.nemo_corpora import build
@@ -44,6 +46,7 @@ def of_speech(root: Path) -> dict[str, dict[str, Any]]:
         "manifest_filepath": str(root / "ten/manifest__OP_0..1_CL_.json"),
         "tarred_audio_filepaths": str(root / "ten/audio__OP_0..1_CL_.tar"),
     }
+    targets = {"cuts_path": str(root / "targets.jsonl")}
     cuts = {"cuts_path": str(root / "ten/cuts.jsonl")}
     return {
         "pieces": {"dataset": "bpe", "config": first, "tokenizer": english},
@@ -65,6 +68,8 @@ def of_speech(root: Path) -> dict[str, dict[str, Any]]:
             "config": second,
             "tokenizer": several,
         },
+        "targets of audio": {"dataset": "to audio", "config": targets, "tokenizer": None},
+        "self-supervised": {"dataset": "noisy", "config": first, "tokenizer": None},
         "pieces, of tars": {"dataset": "bpe", "config": tars, "tokenizer": english},
     }
 
@@ -84,10 +89,22 @@ def of_talk(root: Path) -> dict[str, dict[str, Any]]:
     return made
 
 
+def write_targets(root: Path) -> None:
+    """Cuts, each with its own audio as what is to come out."""
+    cuts = list(CutSet.from_file(root / "ten/cuts.jsonl"))
+    for cut in cuts:
+        place = [
+            fastcopy(one, source=str(root / "ten" / one.source)) for one in cut.recording.sources
+        ]
+        cut.recording = cut.target_recording = fastcopy(cut.recording, sources=place)
+    CutSet.from_cuts(cuts).to_file(root / "targets.jsonl")
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("nemo")
     build(folder)
+    write_targets(folder)
     (folder / "padded.model").write_bytes(sentencepiece_bytes("en", special=True, pad=True))
     tokenizer(folder / "auto", "json")
     special = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<unk>"}

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from integrations.nemo.fake_nemo import HOME, MODEL, NAME, PACKAGE, build, theirs
-from playhead.errors import MissingExtraError
+from playhead.errors import ConfigError, MissingExtraError
 from playhead.integrations import nemo
 
 
@@ -92,6 +92,19 @@ def test_modules_that_load_lazily_are_not_asked(modules, monkeypatch):
     monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
     monkeypatch.setitem(sys.modules, "blocked", None)
     nemo.install()
+
+
+def test_transcribing_stays_with_nemo(modules):
+    nemo.install()
+    make = vars(modules[MODEL])[NAME]
+
+    def _setup_transcribe_dataloader():
+        return [make(each, 0, 1, None) for each in [{"manifest_filepath": "of no length.json"}]]
+
+    assert _setup_transcribe_dataloader() == ["NeMo's own"]
+    assert make({"do_transcribe": True}, global_rank=0, world_size=1, dataset=None) == "NeMo's own"
+    with pytest.raises(ConfigError, match="No data are named"):
+        make({"manifest_filepath": None}, 0, 1, None)
 
 
 def test_without_nemo_it_says_what_to_install(monkeypatch):

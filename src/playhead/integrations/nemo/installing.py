@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,23 @@ _HOME = "nemo.collections.common.data.lhotse.dataloader"
 _theirs: dict[str, Callable[..., Any]] = {}
 
 
+# Not the function itself: who imported that from here keeps it when NeMo's comes back.
 @functools.wraps(get_lhotse_dataloader_from_config)
-def _ours(*arguments: Any, **options: Any) -> Any:
-    # Not the function itself: who imported that from here keeps it when NeMo's comes back.
-    return get_lhotse_dataloader_from_config(*arguments, **options)
+def _ours(config: Any, *arguments: Any, **options: Any) -> Any:
+    make = get_lhotse_dataloader_from_config
+    if config.get("do_transcribe") or _is_for_transcribing():
+        make = _theirs[_NAME]
+    return make(config, *arguments, **options)
+
+
+def _is_for_transcribing() -> bool:
+    """Whether `model.transcribe()` asks, whose manifests claim that everything lasts 28 hours."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == "_setup_transcribe_dataloader":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def install() -> None:
@@ -36,7 +50,8 @@ def install() -> None:
     Call it after your imports and before a model sets up its data. Every module that has imported
     NeMo's `get_lhotse_dataloader_from_config` by name has Playhead's from now on, modules of your
     own too; where the name is imported later, it is Playhead's. NeMo's `DataModule` has a loader on
-    every rank, and sends no batches. Calling it again changes nothing more.
+    every rank, and sends no batches. Transcribing stays with NeMo's own loaders: there is nothing
+    to go on with. Calling it again changes nothing more.
 
     Raises
     ------
