@@ -23,6 +23,7 @@ NOT_RUN = {
     "it needs NeMo": "an environment of its own; tests/integrations/nemo has one",
     "it needs a GPU": "CUDA, or memory that only a GPU has",
     "it needs several machines": "a cluster",
+    "it needs several processes": "a part of an example that tests/test_examples.py starts",
     "it belongs to another program": "a config that Playhead does not read",
 }
 """The only reasons why a block of a page may not be run, and what they mean."""

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import warnings
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import PositionError
-
-_SPEC = importlib.util.spec_from_file_location(
-    "loaders_of_columns", Path(__file__).with_name("test_loader.py")
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_LOADERS = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_LOADERS)
-loader = _LOADERS.loader
+from support.column_loader import loader
 
 
 def state_of(one):
@@ -134,3 +124,75 @@ def test_following_may_begin_in_the_middle():
 def test_nobody_marks_without_following():
     with pytest.raises(PositionError, match="nobody follows training"):
         loader().mark_trained()
+
+
+def test_a_pass_of_which_nobody_took_a_batch_is_the_next_one_still():
+    """Frameworks try whether a loader can be iterated at all."""
+    plain, tried = loader(finite=True), loader(finite=True)
+    for _ in range(2):
+        iter(tried)
+        iter(tried)
+        assert list(tried) == list(plain)
+    iter(tried)
+    tried.set_epoch(0)
+    assert next(iter(tried)) == {**next(iter(loader(finite=True))), "step": 2 * len(plain) // 6}
+
+
+def test_a_state_that_was_loaded_survives_that_somebody_tries_to_iterate():
+    first = loader(finite=True)
+    batches = list(first)
+    list(islice(iter(first), 6))
+    resumed = loader(finite=True)
+    resumed.load_state_dict(first.state_dict())
+    iter(resumed)
+    assert len(resumed) == len(batches) - 6
+    assert len(list(resumed)) == len(batches) - 6
+
+
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize("taken", [6, 9])
+def test_a_pass_that_is_left_is_followed_by_the_next_at_once(follow, taken):
+    left, expected = loader(finite=True), loader(finite=True)
+    if follow:
+        left.follow_training()
+    iterator = iter(left)
+    list(islice(iterator, taken))
+    if follow:
+        left.mark_trained(6)
+    left.leave_pass()
+    left.leave_pass()
+    expected.set_epoch(1)
+    state = left.state_dict()
+    assert state["step"] == 1
+    resumed = loader(finite=True)
+    resumed.load_state_dict(state)
+    second = list(expected)
+    assert len(left) == len(resumed) == len(second)
+    for one in (resumed, left):
+        assert [batch["rows"] for batch in one] == [batch["rows"] for batch in second]
+
+
+def test_there_is_nothing_to_leave_between_passes_and_where_nothing_ends():
+    finite, endless = loader(finite=True), loader()
+    finite.leave_pass()
+    list(finite)
+    before = finite.state_dict()
+    finite.leave_pass()
+    assert finite.state_dict() == before
+    list(islice(iter(endless), 6))
+    before = endless.state_dict()
+    endless.leave_pass()
+    assert endless.state_dict() == before
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+def test_lightning_gets_no_state_that_nobody_follows(package):
+    """As its own loop asks for it."""
+    ask = eval("lambda one: one.state_dict()", {"__name__": f"{package}.utilities.combined_loader"})
+    one = loader()
+    one.state_dict()
+    line = f"from playhead.integrations.{package.partition('.')[0]} import PlayheadCallback"
+    with pytest.raises(PositionError, match=line):
+        ask(one)
+    one.follow_training()
+    assert ask(one) == one.state_dict()

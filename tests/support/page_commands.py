@@ -55,6 +55,8 @@ def check_command(words: list[str], folder: Path) -> None:
         Where it is run: files of `page_project`.
     """
     program, *rest = [_AWAY.sub(rf"{folder}/\1", word) for word in words]
+    while rest and re.fullmatch(r"[A-Z_]+=[^$]*", program):
+        program, *rest = rest
     if program == "playhead":
         _playhead(rest, folder)
     elif program == "torchrun":

@@ -69,7 +69,7 @@ class Course:
         self._restored: Any = None
         self._trained: Trained | None = None
         self._next_pass = self._steps = 0
-        self._agreed = False
+        self._chose_pass = self._agreed = False
 
     @property
     def finite(self) -> bool:
@@ -133,11 +133,25 @@ class Course:
             )
         if not self.is_restored:
             self._next_pass = pass_
+            self._chose_pass = True
+
+    def leave_pass(self) -> None:
+        """Go on with the next pass; see `Loader.leave_pass`."""
+        reached = None if self.is_restored else self._reached()
+        if not self.finite or reached is None or self._under_way() is None or not self.delivered:
+            return
+        position = self._reached_position()
+        self._steps = position.step
+        self._restored = self._position_of_pass(self._next_pass, position)
+        if self._trained is not None:
+            self._trained.restart()
 
     def set_out(self) -> None:
         """Begin what a new iterator is to hand out."""
         if self.is_restored:
             self.follow_restored()
+            return
+        if self._is_begun():
             return
         left = self._under_way() is not None
         if self.run is None or self.finite:
@@ -277,6 +291,7 @@ class Course:
         if self.run is not None:
             self.run.close()
         self._steps = position.step
+        self._chose_pass = False
         self.run = self.planning.run(position, self._topology)
         self._next_pass = position.pass_ + 1 if self.finite else 0
         self.delivered = 0
@@ -298,6 +313,10 @@ class Course:
         assert reached is not None, "nothing was handed out"
         run, batches = reached
         return run.position_after(batches)
+
+    def _is_begun(self) -> bool:
+        """Whether a pass was begun, and nobody has asked for a batch of it or for another pass."""
+        return self.run is not None and not self.delivered and not self._chose_pass
 
     def _under_way(self) -> Run | FusedRun | None:
         """The run of a pass that was begun and has not ended."""

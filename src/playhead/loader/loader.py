@@ -16,6 +16,7 @@ from playhead.loader.report import Tally
 from playhead.loader.shared_deliveries import SharedDeliveries
 from playhead.loader.stream import Stream
 from playhead.loader.taken_apart import refuse_to_be_taken_apart
+from playhead.loader.trained import refuse_to_guess
 from playhead.loader.waits import Waits
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Loader:
     """An iterable of batches that can be stopped anywhere and resumed exactly.
 
     Made by `playhead.dataloader`. A training loader is endless, and a second `iter()` goes on
-    where the first one stopped. A finite loader starts its next pass with every `iter()`. Either
-    way a new iterator ends the one before it.
+    where the first one stopped. A finite loader starts its next pass with every `iter()`, unless
+    nobody took a batch of the one that was begun. Either way a new iterator ends the one before it.
 
     Parameters
     ----------
@@ -191,6 +192,14 @@ class Loader:
         """
         self._course.choose_pass(epoch)
 
+    def leave_pass(self) -> None:
+        """Leave the rest of the running pass of a finite loader: what comes next is the next pass.
+
+        For frameworks that cut epochs short: a state that is taken now is the start of the next
+        pass, as if `iter()` had begun it. Between passes, and for endless loaders, it does nothing.
+        """
+        self._course.leave_pass()
+
     def state_dict(self) -> dict[str, Any]:
         """The position after the last whole step that was handed out, as JSON types.
 
@@ -200,11 +209,15 @@ class Loader:
         Raises
         ------
         PositionError
-            When `torch.distributed.checkpoint` asks: see `playhead.integrations.dcp`. Or when ranks
-            have not agreed on a seed yet.
+            When `torch.distributed.checkpoint` asks: see `playhead.integrations.dcp`. When
+            Lightning asks, which fetches ahead of training, and nobody follows training. Or when
+            ranks have not agreed on a seed yet.
         """
         here = inspect.currentframe()
-        refuse_to_be_taken_apart(None if here is None else here.f_back)
+        asker = None if here is None else here.f_back
+        refuse_to_be_taken_apart(asker)
+        if not self.follows_training:
+            refuse_to_guess(asker)
         if self.batches_into_step:
             warnings.warn(
                 "the state was taken inside a step and is the position at its start: the batches"
