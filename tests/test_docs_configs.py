@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 
 import pytest
@@ -31,6 +33,18 @@ def sections_with_data(content, path=""):
             yield from sections_with_data(value, f"{path}.{key}".lstrip("."))
 
 
+def classes(content):
+    """Classes that a config of LightningCLI names, with their arguments."""
+    if isinstance(content, list):
+        for value in content:
+            yield from classes(value)
+    elif isinstance(content, dict):
+        if "class_path" in content:
+            yield content["class_path"], content.get("init_args", {})
+        for value in content.values():
+            yield from classes(value)
+
+
 @blocks("yaml")
 def test_a_config_of_a_page_is_one(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -43,7 +57,11 @@ def test_a_config_of_a_page_is_one(block, tmp_path, monkeypatch):
     sections = list(sections_with_data(content))
     for section in sections:
         read_blend(str(path), section=section or None, data_blend_dir="data")
-    if not sections:
+    named = list(classes(content))
+    for name, arguments in named:
+        module, _, attribute = name.rpartition(".")
+        inspect.signature(getattr(importlib.import_module(module), attribute)).bind(**arguments)
+    if not sections and not named:
         # Options alone: those of a config that has data besides.
         assert set(content) <= set(STATUS), f"{block.place}: no config of Playhead"
         read_blend({"manifest_filepath": manifest, **content}, strict=True)
