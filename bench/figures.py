@@ -363,6 +363,19 @@ def _looking() -> list[Figure]:
     ]
 
 
+def _logging() -> list[Figure]:
+    return [
+        Figure(
+            bench="logging_figures", key=key, what=what, unit="CPU-ms", better="less", bound=bound
+        )
+        for key, what, bound in (
+            ("count_ms_per_step", "counting a step of 64 ranks, 10,000 sources", 2.0),
+            ("measures_ms", "asking for what was counted", 1.0),
+            ("figures_ms", "making a dict of it for a logger", 2.0),
+        )
+    ]
+
+
 FIGURES: list[Figure] = [
     *_streams(),
     *_shar(),
@@ -510,6 +523,7 @@ FIGURES: list[Figure] = [
     ),
     *_bins(),
     *_looking(),
+    *_logging(),
     Figure(
         bench="startup",
         key="help_s",

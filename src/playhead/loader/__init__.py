@@ -2,6 +2,7 @@
 
 from playhead.loader.dataloader import dataloader
 from playhead.loader.loader import Loader
+from playhead.loader.logged import DataLog
 from playhead.loader.validation import validation_dataloaders
 
-__all__ = ["Loader", "dataloader", "validation_dataloaders"]
+__all__ = ["DataLog", "Loader", "dataloader", "validation_dataloaders"]

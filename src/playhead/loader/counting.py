@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,20 +23,38 @@ if TYPE_CHECKING:
     from playhead.loader.report import Tally
     from playhead.loader.run import Planning, Run
     from playhead.loader.waits import Waits
-    from playhead.plan import WindowPlan
+    from playhead.plan import LeafColumns, WindowPlan
     from playhead.plan.batch_columns import BatchColumns
     from playhead.plan.stats import StepStats
 
 __all__ = ["StepCounter"]
 
 
-class _Entered(NamedTuple):
-    """The window that a blend is in."""
+class _Entered:
+    """The window that a blend is in.
 
-    plan: WindowPlan
-    passes: WindowPasses
-    samples: NDArray[np.int64]
-    """Samples of each leaf since its start, added to."""
+    Parameters
+    ----------
+    plan
+        Its plan.
+    leaves
+        The leaves of the blend.
+    step
+        The step that was entered.
+    """
+
+    def __init__(self, plan: WindowPlan, leaves: Sequence[LeafColumns], step: int) -> None:
+        self.plan = plan
+        self._leaves = leaves
+        here = plan.given >= 0
+        self.samples: NDArray[np.int64] = np.zeros(len(leaves), dtype=np.int64)
+        """Samples of each leaf since the start of the window; added to."""
+        self.samples[plan.given[here]] = plan.stats.handed_out(step)[here]
+
+    @cached_property
+    def passes(self) -> WindowPasses:
+        """Passes over the leaves; worked out when somebody asks."""
+        return WindowPasses.of(self.plan, self._leaves)
 
 
 class StepCounter:
@@ -149,14 +168,12 @@ class StepCounter:
 
     def _enter(self, run: Run | FusedRun, part: int, plan: WindowPlan, step: int) -> _Entered:
         leaves = list(run.planning.parts.values())[part].leaves
-        samples = np.zeros(len(leaves), dtype=np.int64)
-        samples[plan.given[plan.given >= 0]] = plan.stats.handed_out(step)[plan.given >= 0]
         place = part, plan.position.pass_, plan.position.window
         dropped = plan.stats.dropped
         self._dropped.update(dropped)
         self._dropped.subtract(self._dropped_in.get(place, {}))
         self._dropped_in[place] = dropped
-        return _Entered(plan, WindowPasses.of(plan, leaves), samples)
+        return _Entered(plan, leaves, step)
 
     def _passes(self) -> NDArray[np.float64] | None:
         if not self._entered:

@@ -74,13 +74,13 @@ class DataLog:
             yield f"drift/{self._names[place]}", float(drift[place])
             yield f"passes/{self._names[place]}", float(passes[place])
         yield "drift_largest", float(np.abs(drift).max())
-        yield "drift_total", float(np.abs(drift).sum()) / 2
+        yield "drift_total", leaves.misplaced
         drawn = passes[leaves.target > 0]
         if len(drawn):
             yield "passes_fewest", float(drawn.min())
             yield "passes_most", float(drawn.max())
-        yield "leaves", len(drift)
-        yield "leaves_unnamed", len(drift) - len(shown)
+        yield "sources", len(drift)
+        yield "sources_unnamed", len(drift) - len(shown)
 
 
 def _standing(now: Measures) -> Iterator[tuple[str, float]]:

@@ -53,6 +53,13 @@ class LeafMeasures:
                 drift[blend] = 0.0
         return drift
 
+    @property
+    def misplaced(self) -> float:
+        """Share of the samples that are of another source of their blend than they should be."""
+        samples = [int(self.samples[blend].sum()) for blend in self.blends]
+        away = [float(np.abs(self.drift[blend]).sum()) / 2 for blend in self.blends]
+        return float(np.dot(samples, away)) / max(sum(samples), 1)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankMeasures:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from playhead.plan.roster import Roster
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -62,14 +60,14 @@ class WindowPasses:
             out[given[here]] = column[here]
             return out
 
-        roster = Roster.of(position)
+        roster = plan.roster
         return cls(
             pass_=of_leaves(roster.pass_),
             done=of_leaves(roster.done),
             rows=of_leaves(roster.rows),
             next_rows=of_leaves(roster.next_rows),
             draws=of_leaves(plan.stats.taken),
-            samples=of_leaves(plan.stats.handed_out(plan.num_steps)),
+            samples=of_leaves(plan.stats.given),
         )
 
     def after(self, samples: NDArray[np.int64]) -> NDArray[np.float64]:

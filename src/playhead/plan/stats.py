@@ -147,19 +147,32 @@ class WindowStats:
         """What all ranks train on in a step, at no more cost than its own samples."""
         step = self._dealt.only(number, number + 1)
         samples = step.order[ranges(step.first, step.size)]
-        items = step.items
+        real = samples if not self.repeated else samples[samples < step.num_real]
+        items, batches = step.items, BatchColumns.of(step, self._batching)
         tokens = items.tokens if items.size is None else items.size
+        # At some thousand samples a step, every column that is read takes its time.
+        in_tokens = self._batching.in_tokens
+        lengths = np.maximum(items.length[samples], 0) if in_tokens else batches.total
         return StepStats(
-            leaf=items.leaf[samples[samples < step.num_real]],
-            length_us=int(np.maximum(items.length[samples], 0).sum()),
+            leaf=items.leaf[real],
+            length_us=int(lengths.sum()),
             tokens=0 if tokens is None else int(tokens[samples].sum()),
-            batches=BatchColumns.of(step, self._batching),
+            batches=batches,
         )
 
     def handed_out(self, step: int) -> NDArray[np.int64]:
         """Samples of each leaf since the start of the window, up to a step; no repeated ones."""
         handed = self._dealt.items.leaf[self._dealt.handed_out(step)]
         return self._read + np.bincount(handed, minlength=len(self._read))
+
+    @property
+    def given(self) -> NDArray[np.int64]:
+        """Samples of each leaf in the whole window, as far as it is planned; no repeated ones."""
+        dealt = self._dealt
+        if int(dealt.size.sum()) < len(dealt.items):
+            return self.handed_out(dealt.num_steps)
+        real = dealt.items.leaf[: dealt.num_real]
+        return self._read + np.bincount(real, minlength=len(self._read))
 
     @property
     def taken(self) -> NDArray[np.int64]:

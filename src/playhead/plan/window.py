@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from playhead.plan.columns import LeafColumns
     from playhead.plan.items import Items
     from playhead.plan.position import Position
+    from playhead.plan.roster import Roster
     from playhead.plan.settings import Shape
 
 _Number = TypeVar("_Number", np.int16, np.int64)
@@ -92,6 +93,11 @@ class WindowPlan:
     def position(self) -> Position:
         """Where the window was planned from."""
         return self._position
+
+    @property
+    def roster(self) -> Roster:
+        """The leaves of the window as arrays, where they stood when it began."""
+        return self._running.source.roster
 
     @property
     def is_end(self) -> bool:
