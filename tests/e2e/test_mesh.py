@@ -163,6 +163,7 @@ def test_killed_and_gone_on_with_on_other_meshes_it_trains_as_one_process_does(
         torch.testing.assert_close(saved["model"][name], value, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_eight_processes_share_as_their_coordinates_say(
     server: Server, tmp_path: Path, config: Path
 ) -> None:
@@ -200,8 +201,8 @@ def test_a_seed_is_drawn_once_for_all_processes_of_one_data_parallel_rank(
     [
         # As Megatron's parallel_state tells: the data-parallel rank and size of each process.
         ({"dp": 2, "tp": 2}, [{"rank": rank // 2, "world_size": 2} for rank in range(4)]),
-        ({"dp": 2, "tp": 2}, [{"group": "tp"}] * 4),
-        ({"pp": 2, "dp": 2}, [{"group": "pp"}] * 4),
+        pytest.param({"dp": 2, "tp": 2}, [{"group": "tp"}] * 4, marks=pytest.mark.slow),
+        pytest.param({"pp": 2, "dp": 2}, [{"group": "pp"}] * 4, marks=pytest.mark.slow),
     ],
     ids=["ranks by hand", "a tensor-parallel group", "a pipeline-parallel group"],
 )
@@ -222,12 +223,16 @@ def test_without_a_mesh_ranks_or_a_group_say_who_shares(
     ("odd", "said"),
     [
         ({3: {"overrides": {"batch_duration": 5}}}, ["ank 3", "batch_duration"]),
-        ({2: {"overrides": {"seed": 12}}}, ["ank 2", "seed"]),
+        pytest.param({2: {"overrides": {"seed": 12}}}, ["ank 2", "seed"], marks=pytest.mark.slow),
         (
             {rank: {"place": {"rank": 0, "world_size": 2}} for rank in range(4)},
             ["share 1 of 2", "[0]"],
         ),
-        ({1: {"place": {"rank": 1, "world_size": 4}}}, ["ank 1", "share steps by 4"]),
+        pytest.param(
+            {1: {"place": {"rank": 1, "world_size": 4}}},
+            ["ank 1", "share steps by 4"],
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["options", "seed", "nobody has a share", "world sizes"],
 )
@@ -256,6 +261,7 @@ def test_what_the_dataset_raises_where_it_reads_is_raised_on_all_that_share(
     assert all("in collate" in last_words(job) for job in jobs)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_where_it_reads_ends_all_that_share(
     server: Server, tmp_path: Path, config: Path
 ) -> None:
