@@ -83,7 +83,7 @@ def train_on(
     return torch.load(spec["weights"])
 
 
-def check_elastic(server: Server, folder: Path, config: Path, ranks: list[int], **how: str) -> None:
+def check_elastic(server: Server, folder: Path, config: Path, ranks: list[int], **how: Any) -> None:
     whole = spec_of(folder / "whole", config, pause=0)
     wanted = train_on(server, folder / "whole", whole, [1])
     stopped = spec_of(folder / "stopped", config, **how)
@@ -118,10 +118,12 @@ def test_a_sharded_model_and_its_loader_go_on_from_one_distributed_checkpoint(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("augmented", [False, True])
 @pytest.mark.parametrize(
-    "how", [{}, {"wrap": "ddp"}, {"wrap": "fsdp", "save": "dcp"}], ids=["summed", "ddp", "fsdp"]
+    "how",
+    [{}, {"wrap": "ddp"}, {"wrap": "fsdp", "save": "dcp"}, {"torchdata": 1}],
+    ids=["summed", "ddp", "fsdp", "torchdata"],
 )
 def test_eight_four_two_and_one_rank_end_with_the_same_weights(
-    server: Server, tmp_path: Path, digits: Path, how: dict[str, str], *, augmented: bool
+    server: Server, tmp_path: Path, digits: Path, how: dict[str, Any], *, augmented: bool
 ) -> None:
     config = write_config(tmp_path, digits, 8, augmented=augmented)
     check_elastic(server, tmp_path, config, [8, 4, 2, 1], **how)

@@ -11,7 +11,8 @@ and `log`. It may hold: `dataset` (`default`, `ids`, `augmented`), `notes` (`ign
 change what they do), `environment`, `rendezvous`: a file where this process and others, one a
 rank, meet in a gloo process group, `in_step`: they wait for each other after every step, as in
 training, and `builders`: a file where jobs that build packs say so, the
-first of which waits to be killed. Or it holds `train`, a spec of `train_torch`, and `log`.
+first of which waits to be killed. Or it holds `train`, a spec of `train_torch`, or `script`, the
+path of a program and its arguments, and `log`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import importlib
 import json
 import os
 import random
+import runpy
 import signal
 import sys
 import time
@@ -168,6 +170,10 @@ def play(spec: dict[str, Any]) -> int:
             from support.train_torch import train
 
             train(spec["train"])
+        elif "script" in spec:
+            os.environ.update(spec.get("environment", {}))
+            sys.argv = spec["script"]
+            runpy.run_path(sys.argv[0], run_name="__main__")
         else:
             run(spec)
     except BaseException:  # noqa: BLE001  (a job ends with a status and a log, whatever happened)
@@ -192,6 +198,8 @@ def serve() -> None:
             importlib.import_module(command["import"])
             answer = {}
         else:
+            if command.keys() & {"train", "script"}:
+                import_once()
             pid = os.fork()
             if pid == 0:
                 os.setsid()
@@ -202,6 +210,13 @@ def serve() -> None:
         print(json.dumps(answer), flush=True)
     for pid in children:
         os.kill(pid, signal.SIGKILL)
+
+
+def import_once() -> None:
+    """What programs that train import, before they are forked."""
+    # Every optimizer imports the first.
+    for module in ("torch._dynamo", "playhead.loader.dataloader", "support.train_torch"):
+        importlib.import_module(module)
 
 
 def wait_for(pid: int, seconds: float) -> int | None:

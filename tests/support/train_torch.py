@@ -28,6 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import playhead
 from playhead.integrations.dcp import LoaderPosition
+from playhead.integrations.torchdata import stateful_dataloader
 from support.run_loader import digest_of
 
 CLASSES = 10
@@ -65,12 +66,16 @@ def summed_loss(model: nn.Module, batch: dict[str, Any]) -> torch.Tensor:
 class Trainer:
     """A model under training, and how its ranks work together: see `train`."""
 
-    def __init__(self, loader: playhead.Loader, wrap: str) -> None:
+    def __init__(self, loader: playhead.Loader, spec: dict[str, Any]) -> None:
         self.loader = loader
+        self.batches: Any = loader
+        if "torchdata" in spec:
+            self.batches = stateful_dataloader(loader, num_workers=spec["torchdata"])
+        wrap = spec.get("wrap")
         self.bare = Digits()
         self.model: nn.Module = self.bare
         # A process by itself needs neither.
-        self.averages = wrap != "" and dist.is_initialized()
+        self.averages = wrap is not None and dist.is_initialized()
         if self.averages and wrap == "ddp":
             self.model = DistributedDataParallel(self.bare)
         if self.averages and wrap == "fsdp":
@@ -123,7 +128,7 @@ class InOneFile:
         state = {
             "model": trainer.bare.state_dict(),
             "optimizer": trainer.optimizer.state_dict(),
-            "loader": trainer.loader.state_dict(),
+            "batches": trainer.batches.state_dict(),
             "step": trainer.step,
         }
         temporary = self.path.with_suffix(".tmp")
@@ -135,7 +140,7 @@ class InOneFile:
             saved = torch.load(self.path, weights_only=True)
             trainer.bare.load_state_dict(saved["model"])
             trainer.optimizer.load_state_dict(saved["optimizer"])
-            trainer.loader.load_state_dict(saved["loader"])
+            trainer.batches.load_state_dict(saved["batches"])
             trainer.step = saved["step"]
 
 
@@ -208,22 +213,23 @@ def train(spec: dict[str, Any]) -> None:
     A spec holds: `config`, `overrides`, `steps` (None for the end of the pass), `save_every`,
     `checkpoint` (a file or a folder) and `logs`, the folder in which every process writes a file of
     JSON lines: first where it starts, then a line for each micro-batch that it has trained on. It
-    may hold: `save` (`file`, `dcp`, `dcp in background`), `wrap` (None, `ddp`, `fsdp`), `weights`
-    (the file for the weights at the end), `pause` (seconds after a step), `rendezvous` with
-    `rank` and `world_size`, and `dies`: a rank, a step in which it kills itself, and a file that
-    says that it did so once.
+    may hold: `save` (`file`, `dcp`, `dcp in background`), `wrap` (`ddp`, `fsdp`), `torchdata` (its
+    workers), `weights` (the file for the weights at the end), `pause` (seconds after a step),
+    `rendezvous` with `rank` and `world_size`, and `dies`: a rank, a step in which it kills itself,
+    and a file that says that it did so once.
     """
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "torch.distributed is disabled")
     meet(spec)
     loader = playhead.dataloader(spec["config"], **spec.get("overrides", {}))
-    trainer = Trainer(loader, spec.get("wrap") or "")
+    trainer = Trainer(loader, spec)
     checkpoints = checkpoints_of(spec)
     checkpoints.load(trainer)
-    log = os.open(Path(spec["logs"]) / f"{os.getpid()}.jsonl", os.O_WRONLY | os.O_CREAT)
+    path = Path(spec["logs"]) / f"{time.time_ns()}-{os.getpid()}.jsonl"
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     write(log, pid=os.getpid(), start=trainer.step, rank=loader.rank, of=loader.world_size)
     turn = samples = 0
-    for batch in loader:
+    for batch in trainer.batches:
         if trainer.step == spec["steps"]:
             break
         turn += 1

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 SCRIPT = Path(__file__).with_name("train_torch.py")
 
+# Ranks that are started again would find the addresses of those before in the launcher's store.
+_OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
 Lines = dict[tuple[int, int], dict[str, Any]]
 
 
@@ -154,16 +157,20 @@ class Torchrun:
     def __init__(self, folder: Path, spec: dict[str, Any], *options: str) -> None:
         self.logs = Path(spec["logs"])
         self.logs.mkdir(parents=True, exist_ok=True)
-        path = folder / "spec.json"
-        path.write_text(json.dumps(spec))
+        self.spec = folder / "spec.json"
+        self.spec.write_text(json.dumps(spec))
         self.said = folder / "said.log"
         with self.said.open("wb") as said:
             self.launcher = subprocess.Popen(
-                [sys.executable, "-m", "torch.distributed.run", *options, str(SCRIPT), str(path)],
-                env={**environment(), "OMP_NUM_THREADS": "1"},
+                [sys.executable, "-m", "torch.distributed.run", *options, SCRIPT, self.spec],
+                env={**environment(), "OMP_NUM_THREADS": "1", **_OWN_STORE},
                 stdout=said,
                 stderr=said,
             )
+
+    def last_words(self) -> str:
+        """What was said, once the launcher has ended."""
+        return "" if self.launcher.poll() is None else self.said.read_text()
 
     def finish(self, seconds: float) -> None:
         """Wait for the end, which must be a good one."""
@@ -171,14 +178,15 @@ class Torchrun:
             status = self.launcher.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise
+            raise AssertionError(self.said.read_text()) from None
         assert status == 0, self.said.read_text()
 
     def kill(self) -> None:
         """SIGKILL to the launcher, and to every process that it started."""
-        assert self.launcher.poll() is None, self.said.read_text()
         self.launcher.kill()
         self.launcher.wait(20)
         for start in starts_of(self.logs):
-            with suppress(ProcessLookupError):
-                os.kill(start.pid, signal.SIGKILL)
+            # A number may be another process by now.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if os.fsencode(self.spec) in Path(f"/proc/{start.pid}/cmdline").read_bytes():
+                    os.kill(start.pid, signal.SIGKILL)

@@ -152,6 +152,11 @@ class Fetcher:
         """For each part whether its archives are read."""
         return [part.with_audio for part in self._parts]
 
+    @property
+    def is_fault_tolerant(self) -> bool:
+        """Whether samples may be left out of a batch, which then comes as `Holes`."""
+        return any(part.spec.fault_tolerant for part in self._parts)
+
     def __reduce__(self) -> tuple[type[Fetcher], tuple[Any, ...]]:
         return type(self), (self.spec, self.dataset, *self._further)
 

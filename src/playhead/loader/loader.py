@@ -142,6 +142,11 @@ class Loader:
         return self._topology.world_size
 
     @property
+    def course(self) -> Course:
+        """Where it stands, for adapters that make its batches themselves instead of iterating."""
+        return self._course
+
+    @property
     def planning(self) -> Planning | FusedPlanning:
         """What the plan is a function of, but for the position."""
         return self._course.planning

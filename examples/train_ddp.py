@@ -1,0 +1,75 @@
+"""DistributedDataParallel that may be killed at any line and started again on other ranks.
+
+torchrun --nproc-per-node 4 examples/train_ddp.py blend.yaml                  # four processes
+torchrun --nproc-per-node 2 examples/train_ddp.py blend.yaml --steps 2000     # go on with two
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import playhead
+
+
+def main() -> None:
+    """Train until so many optimizer steps were made in all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("blend")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--save-every", type=int, default=100)
+    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"))
+    args = parser.parse_args()
+    dist.init_process_group("gloo")  # nccl where there are GPUs
+
+    # A step is 8 micro-batches on 8, 4, 2 or 1 ranks: the rest is accumulated.
+    loader = playhead.dataloader(args.blend, micro_batches_per_step=8, force_finite=False)
+    torch.manual_seed(0)
+    model = torch.nn.Conv1d(1, 1, 400, 160)  # yours
+    replica = DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    step = 0
+    if args.checkpoint.exists():
+        saved = torch.load(args.checkpoint, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        loader.load_state_dict(saved["loader"])
+        step = saved["step"]
+
+    waiting = loader.batches_per_step
+    for batch in loader:
+        if step >= args.steps:
+            break
+        waiting -= 1
+        # Gradients are averaged over the ranks in the backward pass of the last batch of a step.
+        with replica.no_sync() if waiting else nullcontext():
+            loss = replica(batch["audio"][:, None]).square().mean()
+            (loss / loader.batches_per_step).backward()
+        if waiting:
+            continue
+        waiting = loader.batches_per_step
+        optimizer.step()
+        optimizer.zero_grad()
+        step += 1
+        if loader.rank == 0 and step % args.save_every == 0:
+            print(f"step {step}: loss {loss.item():.4f}, waited {loader.waits.share:.0%}")
+            state = {
+                "model": model.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "loader": loader.state_dict(),
+                "step": step,
+            }
+            temporary = args.checkpoint.with_suffix(".tmp")
+            torch.save(state, temporary)
+            temporary.replace(args.checkpoint)
+    loader.close()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

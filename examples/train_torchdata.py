@@ -1,0 +1,77 @@
+"""A training loop that asks for a StatefulDataLoader of torchdata, and goes on where it was.
+
+python examples/train_torchdata.py blend.yaml
+python examples/train_torchdata.py blend.yaml --steps 2000 --workers 4     # go on with four workers
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import playhead
+from playhead.integrations.torchdata import stateful_dataloader
+
+
+def main() -> None:
+    """Train until so many optimizer steps were made in all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("blend")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--save-every", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"))
+    args = parser.parse_args()
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+
+    loader = playhead.dataloader(args.blend, micro_batches_per_step=8, force_finite=False)
+    batches = stateful_dataloader(loader, num_workers=args.workers)
+    torch.manual_seed(0)
+    model = torch.nn.Conv1d(1, 1, 400, 160)  # yours
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    step = 0
+    if args.checkpoint.exists():
+        saved = torch.load(args.checkpoint, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        batches.load_state_dict(saved["batches"])
+        step = saved["step"]
+
+    waiting = loader.batches_per_step
+    for batch in batches:
+        if step >= args.steps:
+            break
+        loss = model(batch["audio"][:, None]).square().mean()
+        (loss / loader.micro_batches_per_step).backward()
+        waiting -= 1
+        if waiting:
+            continue
+        waiting = loader.batches_per_step
+        for parameter in model.parameters():
+            if dist.is_initialized():
+                dist.all_reduce(parameter.grad)
+        optimizer.step()
+        optimizer.zero_grad()
+        step += 1
+        if loader.rank == 0 and step % args.save_every == 0:
+            print(f"step {step}: loss {loss.item():.4f}")
+            state = {
+                "model": model.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "batches": batches.state_dict(),
+                "step": step,
+            }
+            temporary = args.checkpoint.with_suffix(".tmp")
+            torch.save(state, temporary)
+            temporary.replace(args.checkpoint)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
