@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch.distributed.checkpoint import FileSystemReader
 
+from playhead.inspect import inspect_checkpoint
 from support.real_speech import RATE
 from support.train_torch import TOLERANCE
 from support.training_runs import (
@@ -97,6 +99,16 @@ def check_elastic(server: Server, folder: Path, config: Path, ranks: list[int], 
         torch.testing.assert_close(weights[name], weight, rtol=0, atol=TOLERANCE)
 
 
+def check_positions(checkpoints: Path) -> None:
+    """One object in each, whoever wrote it, which can be looked at beside sharded tensors."""
+    folders = [path.parent for path in checkpoints.glob("*/.metadata")]
+    assert len(folders) == STEPS // 3
+    for folder in folders:
+        stored = FileSystemReader(folder).read_metadata().storage_data
+        assert [index.fqn for index in stored].count("loader.position") == 1
+        assert inspect_checkpoint(folder).overall.step == int(folder.name)
+
+
 @pytest.mark.timeout(240)
 def test_four_two_and_one_rank_end_with_the_same_weights(
     server: Server, tmp_path: Path, digits: Path
@@ -112,6 +124,7 @@ def test_a_sharded_model_and_its_loader_go_on_from_one_distributed_checkpoint(
     """Saved in the background by four ranks, loaded by two, three, and one that has no group."""
     config = write_config(tmp_path, digits, 12, augmented=False)
     check_elastic(server, tmp_path, config, [4, 2, 3, 1], wrap="fsdp", save="dcp in background")
+    check_positions(tmp_path / "stopped/checkpoint")
 
 
 @pytest.mark.slow
