@@ -106,9 +106,12 @@ def test_lhotses_own_dataset(spec):
 
 def test_batches_say_where_they_stand(spec):
     batch = Fetcher(spec, Recognition())(
-        micro_batch([1, 2], step=41, slot=3, repeated=[False, True])
+        micro_batch([1, 2], [0, 1], step=41, slot=3, repeated=[False, True])
     )
-    assert batch["playhead"] == BatchInfo(step=41, slot=3, repeated=[False, True])
+    assert batch["playhead"] == BatchInfo(
+        step=41, slot=3, repeated=[False, True], declared=[(0, 1, 0), (1, 2, 0)]
+    )
+    assert batch["playhead"].fresh == [0]
     assert type(batch["playhead"].step) is int
 
 

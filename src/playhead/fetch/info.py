@@ -22,8 +22,11 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     Examples
     --------
-    >>> BatchInfo(step=12, slot=0, repeated=[False, True]).repeated
+    >>> info = BatchInfo(step=12, slot=0, repeated=[False, True])
+    >>> info.repeated
     [False, True]
+    >>> info.fresh
+    [0]
     """
 
     step: int
@@ -35,6 +38,14 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
     fills its last step with some, and a batch of which nothing could be read is another's."""
     dropped: int = 0
     """Samples of this slot that were left out because their audio cannot be read."""
+    declared: list[tuple[int, int, int]] = []
+    """For each sample where it stands in the data: number of its source in the config, row of that,
+    and part of the row. Sorted by it, samples are in the order of their manifests."""
+
+    @property
+    def fresh(self) -> list[int]:
+        """Rows of the batch that count: all but repeated ones, which are evaluated elsewhere."""
+        return [row for row, repeated in enumerate(self.repeated) if not repeated]
 
     @classmethod
     def of(
@@ -57,13 +68,17 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
             None where every one is its own.
         """
         repeated: list[bool] = micro_batch.repeated.tolist()
+        columns = micro_batch.leaf, micro_batch.row, micro_batch.part
+        declared = list(zip(*(column.tolist() for column in columns), strict=True))
         if members is not None:
             repeated = [any(repeated[place] for place in places) for places in members]
+            declared = [declared[places[0]] for places in members]
         return cls(
             step=int(micro_batch.step),
             slot=int(micro_batch.slot),
             repeated=repeated,
             dropped=dropped,
+            declared=declared,
         )
 
 
