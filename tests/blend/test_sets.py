@@ -34,6 +34,18 @@ def test_the_sets_under_datasets_share_the_options_of_their_section():
     assert all(blend.finite and not blend.options.shuffle for blend in found.values())
 
 
+def test_the_sets_of_a_list_bear_their_names():
+    listed = [
+        {"name": "b", "manifest_filepath": "${root}/b.json", "batch_size": 2},
+        {"name": "a", "input_cfg": [{"type": "nemo", "manifest_filepath": "a.json"}]},
+    ]
+    config = {"root": "/data", "validation_ds": {"batch_size": 8, "datasets": listed}}
+    found = sets(config, strict=True)
+    assert list(found) == ["b", "a"]
+    assert found["b"].options.manifest_filepath == "/data/b.json"
+    assert [blend.options.batch_size for blend in found.values()] == [2, 8]
+
+
 def test_options_of_the_call_win_over_those_of_every_set():
     section = {
         "batch_size": 8,
@@ -117,7 +129,12 @@ def test_a_section_is_found_by_the_end_of_its_path_and_a_config_may_be_one(confi
         ),
         ({"validation_ds": {"batch_size": 4}}, "validation_ds names no data"),
         ({"validation_ds": {"datasets": {}}}, "`datasets` names no sets"),
-        ({"validation_ds": {"datasets": ["a.json"]}}, "`datasets` names no sets"),
+        ({"validation_ds": {"datasets": []}}, "`datasets` names no sets"),
+        ({"validation_ds": {"datasets": ["a.json"]}}, "A set cannot be called None"),
+        (
+            {"validation_ds": {"datasets": [{"name": "a", "cuts_path": "a"}, {"name": "a"}]}},
+            "Two sets are called a",
+        ),
         ({"validation_ds": {"datasets": {"a": {"batch_size": 3}}}}, "The set a names no data"),
         ({"validation_ds": {"datasets": {"a": None}}}, "The set a names no data"),
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multiprocessing import active_children
+
 import pytest
 
 import playhead
@@ -79,3 +81,66 @@ def test_datasets_by_name(config):
 def test_datasets_that_do_not_fit_the_sets_are_refused(config, dataset, said):
     with pytest.raises(playhead.ConfigError, match=said):
         playhead.validation_dataloaders(config, dataset=dataset)
+
+
+def test_workers_end_with_their_pass_and_when_nobody_goes_on_with_it(config):
+    loader = playhead.validation_dataloaders(config, dataset=Ids(), num_workers=1)["clean"]
+    for _ in range(2):
+        assert ids(loader) == declared("clean", 11)
+        assert not active_children()
+    abandoned = iter(loader)
+    next(abandoned)
+    assert len(active_children()) == 1
+    again = iter(loader)
+    assert next(again)["ids"] == declared("clean", 3)
+    del abandoned
+    assert len(active_children()) == 1, "an iterator that is over ended the workers of another"
+    del again
+    assert not active_children()
+
+
+def test_no_more_workers_are_started_than_there_are_batches(config):
+    loader = playhead.validation_dataloaders(config, dataset=Ids(), num_workers=4)["noisy"]
+    batches = iter(loader)
+    next(batches)
+    assert len(active_children()) == len(loader) == 2
+
+
+def test_a_seed_that_is_drawn_would_make_results_differ(config):
+    shuffled = {"shuffle": True, "dataset": Ids()}
+    drawn = playhead.validation_dataloaders(config, seed="trng", **shuffled)["clean"]
+    fixed = playhead.validation_dataloaders(config, seed=0, **shuffled)["clean"]
+    assert ids(drawn) == ids(fixed) != declared("clean", 11)
+    assert drawn.state_dict() == fixed.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"min_duration": 50}, "set clean: No row of any leaf is kept: min_duration"),
+        ({"batch_size": None}, "set clean: Nothing limits a batch"),
+        ({"drop_last": True}, "drop_last"),
+        ({"section": "model.test_ds"}, "no section 'model.test_ds'"),
+        ({"batch_sise": 3}, "`batch_size` is"),
+    ],
+)
+def test_what_leaves_nothing_to_evaluate_is_refused_in_a_line(config, options, said):
+    with pytest.raises(playhead.PlayheadError, match=said) as refused:
+        playhead.validation_dataloaders(config, dataset=Ids(), **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_plan_says_which_batches_of_any_dataset_count(config):
+    class Tuples:
+        def __getitem__(self, cuts):
+            return tuple(cuts.ids)
+
+    found = []
+    for rank in range(4):
+        loader = playhead.validation_dataloaders(
+            config, dataset=Tuples(), batch_size=1, rank=rank, world_size=4
+        )["noisy"]
+        for names, micro_batch in zip(loader, loader.micro_batches(), strict=True):
+            if not micro_batch.repeated.any():
+                found.append((micro_batch.row.tolist(), names))
+    assert [name for _, names in sorted(found) for name in names] == declared("noisy", 5)

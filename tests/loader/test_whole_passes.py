@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from itertools import islice
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,16 +16,8 @@ from playhead.loader.ranks import Topology
 from playhead.loader.run import Planning
 from playhead.loader.stream import Workers
 from playhead.loader.whole_passes import WholePasses
-from playhead.plan import Batching, LeafColumns, Shape
-
-
-def leaf(key, rows, seed=0):
-    durations = np.random.default_rng(seed).integers(300_000, 12_000_000, rows)
-
-    def fingerprint(n):
-        return hashlib.blake2b(durations[:n].tobytes(), digest_size=8).hexdigest()
-
-    return LeafColumns(key=key, name=key, weight=1, duration_us=durations, fingerprint=fingerprint)
+from playhead.plan import Batching, Shape
+from support.column_loader import leaf
 
 
 def evaluation(
@@ -35,7 +25,9 @@ def evaluation(
 ):
     return Loader(
         planning=Planning(
-            leaves=[leaf(f"l{number}", rows, number) for number, rows in enumerate(counts or [40])],
+            leaves=[
+                leaf(f"l{number}", rows, seed=number) for number, rows in enumerate(counts or [40])
+            ],
             shape=Shape(finite=True, shuffle=shuffle, window_draws=window_draws),
             batching=Batching(
                 micro_batches_per_step=step or world_size,

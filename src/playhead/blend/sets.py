@@ -43,8 +43,8 @@ def read_sets(
 ) -> dict[str, Blend]:
     """Read the sets of a section, each as a blend of which one pass is made.
 
-    They are what stands under `datasets` in the section, which share its options; the manifests
-    of a list; or the section itself, as one set.
+    They are what stands under `datasets` in the section, a mapping or a list of sets with names,
+    which share its options; the manifests of a list; or the section itself, as one set.
 
     Parameters
     ----------
@@ -155,6 +155,8 @@ def _sets(
     group = node.get(GROUP_OF_SETS)
     named = [key for key in INPUTS if node.get(key) is not None]
     if group is not None:
+        if isinstance(group, list):
+            group = node[GROUP_OF_SETS] = _by_name(group, where.at(GROUP_OF_SETS))
         if named:
             raise ConfigError(
                 f"the section has {GROUP_OF_SETS} and names data itself: {', '.join(named)}",
@@ -176,6 +178,19 @@ def _sets(
     return _manifests({**values, **overrides}, section, where) or {
         _one_name(values.get("name", last), where.at("name")): _Set(section)
     }
+
+
+def _by_name(group: list[Any], where: Spot) -> dict[str, Any]:
+    """A list of sets that bear their names, as a mapping."""
+    sets: dict[str, Any] = {}
+    for number, one in enumerate(group):
+        name = _one_name(one.get("name") if isinstance(one, dict) else None, where.at(number))
+        if name in sets:
+            raise ConfigError(
+                f"two sets are called {name}", where=str(where.at(number)), fix="Rename one of them"
+            )
+        sets[name] = one
+    return sets
 
 
 def _sets_below(group: Any, section: Section, where: Spot) -> dict[str, _Set]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.blend.sets import read_sets
 from playhead.blend.several import Blends
 from playhead.datasets import SpeechToText
-from playhead.errors import ConfigError
+from playhead.errors import ConfigError, PlanError
 from playhead.loader.dataloader import open_loader
 from playhead.loader.peer_group import open_peer_group
 from playhead.loader.peers import find_peers
@@ -85,19 +85,26 @@ def validation_dataloaders(
     )
     datasets = _datasets(dataset, list(sets))
     group = open_peer_group(peers) if broadcast is not False and peers else None
-    return {
-        name: open_loader(
-            Blends(parts={"": _lasting(blend)}, fusion=None, weights=(1,), notes=()),
-            config,
-            dataset=datasets[name],
-            topology=topology,
-            tokenizer=tokenizer,
-            data_blend_dir=data_blend_dir,
-            evaluates=True,
-            broadcast=group,
-        )
-        for name, blend in sets.items()
-    }
+
+    def opened(name: str, blend: Blend) -> Loader:
+        try:
+            loader = open_loader(
+                Blends(parts={"": _lasting(blend)}, fusion=None, weights=(1,), notes=()),
+                config,
+                dataset=datasets[name],
+                topology=topology,
+                tokenizer=tokenizer,
+                data_blend_dir=data_blend_dir,
+                evaluates=True,
+                broadcast=group,
+            )
+            # A set of which nothing is left is refused now, not in the middle of training.
+            len(loader)
+        except PlanError as error:
+            raise PlanError(f"the set {name}: {error}") from error
+        return loader
+
+    return {name: opened(name, blend) for name, blend in sets.items()}
 
 
 def _datasets(dataset: Any, names: list[str]) -> dict[str, Any]:
