@@ -99,6 +99,16 @@ def test_workers_end_with_their_pass_and_when_nobody_goes_on_with_it(config):
     assert not active_children()
 
 
+def test_workers_end_with_the_last_batch_of_a_pass_though_nobody_asks_for_its_end(config):
+    loader = playhead.validation_dataloaders(config, dataset=Ids(), num_workers=2)["clean"]
+    batches = iter(loader)
+    names = [name for _ in range(len(loader)) for name in next(batches)["ids"]]
+    assert names == declared("clean", 11)
+    assert not active_children()
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
 def test_no_more_workers_are_started_than_there_are_batches(config):
     loader = playhead.validation_dataloaders(config, dataset=Ids(), num_workers=4)["noisy"]
     batches = iter(loader)

@@ -117,6 +117,10 @@ class Deliveries:
     def _take(self, run: Run | FusedRun, batch: int) -> Delivery:
         made = self._stream.next()
         micro_batch = self._in_flight.popleft()
+        if not self._in_flight:
+            # Workers have a further one in hand unless this is the last. Who counts batches never
+            # asks for the end.
+            self._stream.rest()
         if not isinstance(made, Holes):
             return Delivery(made, micro_batch)
         self._write_down(made.bad)

@@ -82,7 +82,7 @@ def _as_is(batch: Any) -> Any:
 
 
 class Stream:
-    """Turns micro-batches into batches with one DataLoader whose workers outlive every seek.
+    """Turns micro-batches into batches with one DataLoader, whose workers may outlive every seek.
 
     Parameters
     ----------
@@ -128,8 +128,9 @@ class Stream:
 
     def rest(self, _: Any = None) -> None:
         """End the workers that are to end with a pass; called when nobody goes on with it."""
-        if not self._workers.persistent:
-            self.close()
+        if self._workers.num_workers and not self._workers.persistent:
+            self._loader = None
+            self._batches = iter(())
 
     def next(self) -> Any:
         """The next batch.
