@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import re
 import shutil
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import playhead
+from playhead.config import STATUS
 from support.corpus import nemo_corpus
 from support.pages import PAGES, ROOT, blocks_of
 
@@ -78,14 +81,16 @@ def test_every_block_names_its_language_and_one_that_is_not_run_a_reason(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_that_is_not_run_uses_names_that_there_are(page):
+def test_code_that_is_not_run_uses_names_and_options_that_there_are(page):
     for block in blocks_of(page, "python"):
-        if not block.reason:
-            continue
-        for node in ast.walk(ast.parse(block.code, block.place)):
+        for node in ast.walk(ast.parse(block.code, block.place)) if block.reason else ():
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("playhead"):
                 module = importlib.import_module(str(node.module))
                 assert all(hasattr(module, name.name) for name in node.names), block.place
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "playhead.dataloader":
+                known = {*inspect.signature(playhead.dataloader).parameters, *STATUS}
+                unknown = {keyword.arg for keyword in node.keywords} - known
+                assert not unknown, f"{block.place}: {unknown}"
 
 
 def test_the_readme_trains_and_goes_on_from_its_own_checkpoint(tmp_path, monkeypatch):
@@ -129,6 +134,12 @@ def test_there_is_code_to_run():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_speak_of_the_project_alone(page):
     assert not re.search(r"(^|[\s`(])/(work|root|home)/", page.read_text())
+
+
+def test_links_of_the_readme_lead_to_files():
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text())
+    assert links
+    assert not [link for link in links if not (ROOT / link).exists()]
 
 
 def test_the_site_builds(tmp_path):
