@@ -73,7 +73,7 @@ class Notes:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def add(self, step: int, batch: dict[str, Any]) -> None:
-        line = {"step": step, "batch": digest_of(batch), "pid": os.getpid()}
+        line = {"step": step, "batch": digest_of(batch)}
         os.write(self._file, (json.dumps(line) + "\n").encode())
         os.fsync(self._file)
 

@@ -2,14 +2,15 @@
 
 `python train_hugging_face.py SPEC.json`, under torchrun for several processes. A spec holds
 `framework` (`trainer`, `accelerate`), `blend`, `overrides`, `folder` (of checkpoints, and of the
-notes and `weights.pt`), `accumulation`, `arguments` (of a Trainer) or `steps` and `save_every` (of
-the loop with accelerate), and maybe `dropout`.
+notes and `weights.pt`), `accumulation`, `steps`, `save_every`, and maybe `dropout`, and `kill_at`:
+the step, and the number of a batch in it, that the last rank does not come back from.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,14 +29,26 @@ if TYPE_CHECKING:
     from playhead import Loader
 
 
-def notes_of(folder: Path) -> Notes:
-    return Notes(folder / f"notes.{os.environ.get('RANK', '0')}.jsonl")
+class Killed(Notes):
+    """Notes of a job that is killed when it is to train on some batch."""
+
+    def __init__(self, spec: dict[str, Any], loader: Loader) -> None:
+        super().__init__(Path(spec["folder"]) / f"notes.{loader.rank}.jsonl")
+        last = loader.rank == loader.world_size - 1
+        self._kill_at = spec.get("kill_at") if last else None
+        self._step, self._count = -1, 0
+
+    def add(self, step: int, batch: dict[str, Any]) -> None:
+        super().add(step, batch)
+        self._step, self._count = step, self._count + 1 if step == self._step else 1
+        if [step, self._count] == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def train_with_trainer(spec: dict[str, Any], loader: Loader, folder: Path) -> Any:
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-    notes = notes_of(folder)
+    notes = Killed(spec, loader)
 
     class SpeechTrainer(PlayheadTrainerMixin, Seq2SeqTrainer):
         def training_step(self, model: Any, inputs: Any, *more: Any) -> Any:
@@ -50,7 +63,8 @@ def train_with_trainer(spec: dict[str, Any], loader: Loader, folder: Path) -> An
             report_to=[],
             disable_tqdm=True,
             use_cpu=True,
-            **spec["arguments"],
+            max_steps=spec["steps"],
+            save_steps=spec["save_every"],
         ),
         train_dataset=loader,
     )
@@ -66,7 +80,7 @@ def train_with_accelerate(spec: dict[str, Any], loader: Loader, folder: Path) ->
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     model, optimizer = accelerator.prepare(model, optimizer)
     batches = prepare_loader(accelerator, loader)
-    notes = notes_of(folder)
+    notes = Killed(spec, loader)
     step = 0
     saved = sorted(folder.glob("step-*"), key=lambda path: int(path.name[5:]))
     if saved:
@@ -93,11 +107,11 @@ def train_with_accelerate(spec: dict[str, Any], loader: Loader, folder: Path) ->
     return accelerator.unwrap_model(model)
 
 
-def main() -> None:
-    spec = json.loads(Path(sys.argv[1]).read_text())
-    folder = Path(spec["folder"])
+def run(spec: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
     loader = playhead.dataloader(spec["blend"], dataset=WhisperInputs(), **spec["overrides"])
     train = train_with_trainer if spec["framework"] == "trainer" else train_with_accelerate
+    folder = Path(spec["folder"])
     model = train(spec, loader, folder)
     if loader.rank == 0:
         torch.save(model.state_dict(), folder / "weights.pt")
@@ -107,5 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    main()
+    run(json.loads(Path(sys.argv[1]).read_text()))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 __all__ = ["CONFIG_NAMES", "Asked", "configs_beside"]
 
 CONFIG_NAMES: Final = ("exp_config.yaml", "config.yaml", "hparams.yaml", "config.json")
@@ -43,6 +45,18 @@ def configs_beside(path: str | Path) -> list[Path]:
     start = Path(path).absolute()
     folder = start if start.is_dir() else start.parent
     folders = [folder, *folder.parents][: _FOLDERS_ABOVE + 1]
-    return [
+    found = [
         folder / name for folder in folders for name in CONFIG_NAMES if (folder / name).is_file()
     ]
+    return [path for path in found if not _is_of_a_model(path)]
+
+
+def _is_of_a_model(path: Path) -> bool:
+    """Whether Hugging Face wrote it beside a model, to say what the model is made of."""
+    if path.suffix != ".json":
+        return False
+    try:
+        said = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return False
+    return isinstance(said, dict) and "transformers_version" in said

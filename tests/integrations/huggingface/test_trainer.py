@@ -237,6 +237,28 @@ def test_evaluations_between_steps_leave_training_as_it_is(
     assert predicted.metrics["test_loss"] == pytest.approx(losses[-1]["eval_short_loss"], rel=0.1)
 
 
+def test_loggers_get_the_figures_of_the_data(make_loader, make_trainer):
+    class Logger(TrainerCallback):
+        def on_log(self, args, state, control, logs, **more):
+            logged.append(dict(logs))
+
+    logged = []
+    trainer = make_trainer(
+        make_loader(),
+        max_steps=4,
+        logging_steps=2,
+        more={"callbacks": [Logger(), PlayheadCallback(prefix="speech/", most_leaves=1)]},
+    )
+    trainer.train()
+    training = [logs for logs in logged if "loss" in logs]
+    assert [logs["speech/step"] for logs in training] == [2, 4]
+    for logs in training:
+        assert logs["speech/samples_per_second"] > 0
+        assert sum(name.startswith("speech/drift/") for name in logs) == 1
+        assert all(isinstance(value, (int, float)) for value in logs.values())
+    assert not any(name.startswith("speech/") for name in logged[-1]), "the end of training"
+
+
 def test_callbacks_that_are_restored_from_a_checkpoint_go_on_as_well(make_loader, make_trainer):
     whole = make_trainer(make_loader(), max_steps=5, save_steps=2)
     whole.train()

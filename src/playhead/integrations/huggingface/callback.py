@@ -9,6 +9,7 @@ from transformers.trainer_callback import ExportableState, TrainerCallback
 
 from playhead.errors import ConfigError
 from playhead.integrations.huggingface.epochs import Epochs
+from playhead.loader.logged import DataLog
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments
@@ -19,19 +20,31 @@ __all__ = ["PlayheadCallback"]
 class PlayheadCallback(TrainerCallback, ExportableState):
     """Saves the position after the last step trained, in `trainer_state.json`, and restores it.
 
-    A Trainer has one as soon as its training batches are those of a loader; there is no need to
-    name it.
+    Adds figures of the data to what is logged of training. A Trainer has one as soon as its
+    training batches are those of a loader: name one to change what it logs.
+
+    Parameters
+    ----------
+    prefix, most_leaves
+        As for `DataLog`.
+
+    Examples
+    --------
+    >>> PlayheadCallback(most_leaves=5).state()["args"]
+    {'prefix': 'data/', 'most_leaves': 5}
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "data/", most_leaves: int = 20) -> None:
         self.position: dict[str, Any] | None = None
+        self._options = {"prefix": prefix, "most_leaves": most_leaves}
         self._epochs: Epochs | None = None
+        self._log: DataLog | None = None
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint holds: JSON types, the same on every rank."""
         if self._epochs is not None:
             self.position = self._epochs.loader.state_dict()
-        return _as_saved(self.position)
+        return {"args": self._options, "attributes": {"position": self.position}}
 
     def on_train_begin(
         self,
@@ -69,9 +82,10 @@ class PlayheadCallback(TrainerCallback, ExportableState):
                     stacklevel=2,
                 )
         epochs.check_step(args.gradient_accumulation_steps)
-        self._epochs = epochs
         # A Trainer saves those that it finds here, which are the checkpoint's where it resumes.
-        saved[name] = _as_saved(position)
+        saved[name] = {"args": self._options, "attributes": {"position": position}}
+        self._epochs = epochs
+        self._log = DataLog(epochs.loader, **self._options)
 
     def on_optimizer_step(
         self,
@@ -98,6 +112,18 @@ class PlayheadCallback(TrainerCallback, ExportableState):
             whole, into = divmod(state.global_step - 1, steps)
             state.epoch = whole + (into + 1) / steps
 
+    def on_log(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - what a Trainer gives
+        state: TrainerState,  # noqa: ARG002 - same
+        control: TrainerControl,  # noqa: ARG002 - same
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ARG002 - same
+    ) -> None:
+        """Add the figures of the data to those of training, for the loggers that come after."""
+        if self._log is not None and logs is not None and "loss" in logs:
+            logs.update(self._log.figures())
+
     def on_train_end(
         self,
         args: TrainingArguments,  # noqa: ARG002 - what a Trainer gives
@@ -106,11 +132,7 @@ class PlayheadCallback(TrainerCallback, ExportableState):
         **kwargs: Any,  # noqa: ARG002 - same
     ) -> None:
         """Let go of the loader: the next training may be on another."""
-        self._epochs = None
-
-
-def _as_saved(position: Any) -> dict[str, Any]:
-    return {"args": {}, "attributes": {"position": position}}
+        self._epochs = self._log = None
 
 
 def _position_in(saved: Any) -> Any:

@@ -112,10 +112,11 @@ def training_batches(trainer: Trainer, loader: Loader) -> Epochs:
             stacklevel=2,
         )
     loader.follow_training()
-    handler = trainer.callback_handler
-    if not any(isinstance(callback, PlayheadCallback) for callback in handler.callbacks):
-        # Loggers get what the first has added to the logs.
-        handler.callbacks.insert(0, PlayheadCallback())
+    callbacks = trainer.callback_handler.callbacks
+    named = [callback for callback in callbacks if isinstance(callback, PlayheadCallback)]
+    others = [callback for callback in callbacks if callback not in named]
+    # Loggers get what the first of all has added to the logs.
+    callbacks[:] = [*(named or [PlayheadCallback()]), *others]
     return Epochs(loader, names_taken(trainer), ranks=_ranks_of(trainer))
 
 
