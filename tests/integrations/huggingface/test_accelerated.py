@@ -10,6 +10,7 @@ from accelerate import Accelerator, skip_first_batches
 from accelerate.state import AcceleratorState, GradientState, PartialState
 
 from playhead import ConfigError, PositionError, TopologyError
+from playhead.inspect.inspecting import inspect_checkpoint
 from playhead.integrations.huggingface import prepare_loader
 from support.small_whisper import digest_of, small_whisper
 
@@ -17,9 +18,14 @@ from support.small_whisper import digest_of, small_whisper
 @pytest.fixture(autouse=True)
 def fresh_state():
     """Accelerators of one process share what the first of them was told."""
+
+    def reset():
+        for state in (AcceleratorState, GradientState, PartialState):
+            state._reset_state()
+
+    reset()
     yield
-    for state in (AcceleratorState, GradientState, PartialState):
-        state._reset_state()
+    reset()
 
 
 @pytest.fixture
@@ -64,6 +70,7 @@ def steps_of(loader, count, size):
 def test_a_state_carries_the_position_and_the_weights_become_the_same(make_loader, train, tmp_path):
     whole, weights = train(make_loader(), steps=6, save=(3, tmp_path / "state"))
     assert whole == steps_of(make_loader(), 6, 2)
+    assert inspect_checkpoint(tmp_path / "state").overall.step == 3
     resumed, again = train(make_loader(), steps=3, load=tmp_path / "state")
     assert resumed == whole[3:]
     assert all(torch.equal(weights[name], again[name]) for name in weights)

@@ -11,6 +11,7 @@ import torch
 from transformers import Seq2SeqTrainer, TrainerCallback
 
 from playhead import ConfigError, TopologyError
+from playhead.inspect.inspecting import inspect_checkpoint
 from playhead.integrations.huggingface import PlayheadCallback, last_checkpoint, training_batches
 from support.small_whisper import WhisperInputs, digest_of
 
@@ -80,6 +81,10 @@ def test_a_checkpoint_holds_the_position_of_the_last_step_trained(
         assert state.global_step == state.position["step"] == step
         loader.load_state_dict(state.position)
         assert digest_of(next(iter(loader))) == expected(make_loader(), step + 1)[-2][1]
+    # The config of the model, which is beside it, is none of training.
+    summary = inspect_checkpoint(tmp_path / "out" / "checkpoint-2")
+    assert summary.overall.step == 2
+    assert not any("config.json" in note for note in summary.notes)
 
 
 def test_the_three_lines_of_a_trainer_of_ones_own_do_the_same(make_loader, make_trainer):
