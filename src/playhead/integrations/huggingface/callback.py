@@ -36,7 +36,7 @@ class PlayheadCallback(TrainerCallback, ExportableState):
 
     def __init__(self, prefix: str = "data/", most_leaves: int = 20) -> None:
         self.position: dict[str, Any] | None = None
-        self._options = {"prefix": prefix, "most_leaves": most_leaves}
+        self._options: dict[str, Any] = {"prefix": prefix, "most_leaves": most_leaves}
         self._epochs: Epochs | None = None
         self._log: DataLog | None = None
 
