@@ -21,6 +21,7 @@ from playhead.loader.run import Planning
 from playhead.loader.stream import Workers
 from playhead.plan import Batching, LeafColumns, Shape
 from playhead.plan.padding import Padding
+from playhead.plan.passes import WindowPasses
 from support.multimodal import (
     leaves_in_tokens,
     samples_in_tokens,
@@ -377,3 +378,42 @@ def test_a_window_that_is_entered_again_drops_nothing_twice():
     taken([loader], 3)
     assert loader.measures().dropped["min_duration"] == dropped
     assert loader.measures().since(loader.measures()).dropped == {}
+
+
+def test_samples_that_fill_the_last_step_count_once_for_their_leaf():
+    planning = planning_of(
+        [columns("a", [1_000_000] * 5)], finite=True, batch_size=1, micro_batches_per_step=4
+    )
+    (loader,) = loaders_of(planning)
+    batches = list(loader)
+    measures = loader.measures()
+    Counted(planning.leaves, batches).agrees_with(measures)
+    assert (measures.samples, measures.repeated_samples) == (8, 3)
+    assert measures.leaves.samples.tolist() == [5]
+    assert measures.leaves.passes.tolist() == [1.0]
+
+
+def test_passes_go_on_inside_a_window_and_after_other_batches():
+    leaves = [columns("a", [1_000_000] * 20), columns("b", [1_000_000] * 30)]
+    (first,) = loaders_of(planning_of(leaves, draws=40, batch_size=3))
+    before = Counted(leaves, taken([first], 2)).samples
+    (second,) = loaders_of(planning_of(leaves, draws=40, batch_size=2))
+    with pytest.warns(UserWarning, match="batching changed"):
+        second.load_state_dict(first.state_dict())
+    assert second.state_dict()["chain"][0][2] == 2
+    counts = before + Counted(leaves, taken([second], 3)).samples
+    assert second.measures().leaves.passes == pytest.approx(counts / [20, 30])
+
+
+def test_rows_that_were_appended_make_later_passes_longer():
+    passes = WindowPasses(
+        pass_=np.array([2]),
+        done=np.array([6]),
+        rows=np.array([10]),
+        next_rows=np.array([20]),
+        draws=np.array([9]),
+        samples=np.array([9]),
+    )
+    assert passes.after(np.array([0])).tolist() == pytest.approx([2.6])
+    assert passes.after(np.array([4])).tolist() == pytest.approx([3.0])
+    assert passes.after(np.array([9])).tolist() == pytest.approx([3.25])
