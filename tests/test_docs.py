@@ -70,6 +70,8 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, page_project, tmp_path
                 warnings.simplefilter("default")
             # Of Lhotse's own code, about NumPy.
             warnings.filterwarnings("ignore", category=DeprecationWarning, module="lhotse")
+            # And of Lightning's, about torch.
+            warnings.filterwarnings("ignore", ".*LeafSpec", category=FutureWarning)
             exec(compile(source, str(page), "exec"), names)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playhead.blend.read import Blend
     from playhead.blend.yaml_tree import YamlTree
 
-__all__ = ["read_sets"]
+__all__ = ["has_section", "read_sets"]
 
 _SECTION = "validation_ds"
 _MANIFESTS = "manifest_filepath"
@@ -79,6 +79,29 @@ def read_sets(
     return {
         name: _read(tree, name, one, strict=strict, overrides=given) for name, one in sets.items()
     }
+
+
+def has_section(config: Any, section: str, *, data_blend_dir: str | None = None) -> bool:
+    """Whether a config has a section of that name; one that is a blend by itself has none.
+
+    Parameters
+    ----------
+    config, data_blend_dir
+        As for `read_blend`.
+    section
+        The dotted path of the section, or the end of that.
+
+    Raises
+    ------
+    ConfigError
+        When the config cannot be read.
+    SourceNotFoundError
+        When a YAML file does not exist.
+    """
+    content = open_config(config, data_blend_dir)[0].content
+    if isinstance(content, list):
+        return False
+    return any(f".{'.'.join(keys)}".endswith(f".{section}") for keys, _ in _mappings(content, ()))
 
 
 def _read(

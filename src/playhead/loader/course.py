@@ -113,6 +113,11 @@ class Course:
         run, batches = reached
         return run.start.step + batches // self.batches_per_step
 
+    @property
+    def pass_ended(self) -> bool:
+        """Whether the last batch of a pass was handed out, and nothing after it."""
+        return self.run is not None and not self.is_restored and self._under_way() is None
+
     def length(self) -> int:
         """How many batches the running finite pass gives this rank; the next one, between them."""
         if self.is_restored:

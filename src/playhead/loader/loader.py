@@ -184,6 +184,11 @@ class Loader:
             )
         return self._course.length()
 
+    @property
+    def pass_ended(self) -> bool:
+        """Whether the last batch of a finite pass was handed out, and nothing after it."""
+        return self._course.pass_ended
+
     def set_epoch(self, epoch: int) -> None:
         """Choose the pass that the next `iter()` of a finite loader makes.
 
