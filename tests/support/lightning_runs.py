@@ -85,12 +85,14 @@ def run(
     callbacks: tuple[Any, ...] = (),
     follow: bool = True,
     saved_after: str | None = None,
+    steps_after: int | None = None,
     **options: Any,
 ) -> Outcome:
     """Train, and save a checkpoint in each of the hooks, every time that they are called.
 
     `make` makes the training data whenever the trainer asks for them. Checkpoints are named by
-    their order, hook and batches that were trained on.
+    their order, hook and batches that were trained on. With `steps_after` the module steps its
+    optimizer itself, after so many batches.
     """
     pl = library(package)
     ours = importlib.import_module(f"playhead.integrations.{package}")
@@ -100,6 +102,8 @@ def run(
         def __init__(self) -> None:
             super().__init__()
             self.weight = torch.nn.Parameter(torch.ones((), dtype=torch.float64))
+            self.lr = 0.01
+            self.automatic_optimization = steps_after is None
 
         def train_dataloader(self):
             return make()
@@ -112,7 +116,15 @@ def run(
             scale = sum((1 + row % 7) * (1 + leaf) for *_, rows in parts for leaf, row in rows)
             loss = (self.weight - scale / 100) ** 2
             self.log("loss", loss, batch_size=1)
+            if steps_after is not None:
+                self.step_by_itself(loss, ends=(batch_idx + 1) % steps_after == 0)
             return loss
+
+        def step_by_itself(self, loss, *, ends):
+            self.manual_backward(loss)
+            if ends:
+                self.optimizers().step()
+                self.optimizers().zero_grad()
 
         def configure_optimizers(self):
             optimizer = torch.optim.SGD(self.parameters(), lr=0.01, momentum=0.5)

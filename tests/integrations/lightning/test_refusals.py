@@ -120,6 +120,7 @@ def test_the_extra_is_named_where_the_package_is_missing(package, library_, monk
         importlib.import_module(f"playhead.integrations.{package}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_module_imports_its_own_package_alone(package):
     import subprocess

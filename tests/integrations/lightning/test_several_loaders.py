@@ -42,8 +42,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("estimated", [False, True], ids=["", "estimated"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "estimated"), [(case, n % 2 > 0) for n, case in enumerate(CASES)])
 def test_every_one_goes_on_at_its_own_place(case, estimated, tmp_path):
     make, options = CASES[case]
     whole = check_exact(

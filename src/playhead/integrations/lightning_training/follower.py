@@ -154,9 +154,10 @@ class TrainingFollower:
                 f" one reads {_VERSION}",
                 fix="Use the version of Playhead that saved it",
             )
-        self._restored = state_dict
+        if not self._epochs:
+            self._restored = state_dict
         for place, epoch in enumerate(self._epochs):
-            self._restore(epoch, place)
+            self._restore(epoch, place, state_dict)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Let Lightning count its batches from where the loaders go on."""
@@ -199,13 +200,13 @@ class TrainingFollower:
             dataloader = dataloader.loader
         if not isinstance(dataloader, Loader) or not self._trainer.training:
             return dataloader
-        if self._is_complete:
+        if self._is_complete or any(epoch.loader is dataloader for epoch in self._epochs):
             self._earlier, self._epochs, self._is_complete = self._epochs, [], False
         place, epoch = len(self._epochs), EpochLoader(dataloader)
         self._epochs.append(epoch)
         dataloader.follow_training()
         if self._restored is not None:
-            self._restore(epoch, place)
+            self._restore(epoch, place, self._restored)
         elif place < len(self._earlier):
             self._replace(self._earlier[place], epoch)
         _return_to_step(dataloader)
@@ -215,16 +216,15 @@ class TrainingFollower:
         check_accumulation(dataloader, self._trainer)
         return epoch
 
-    def _restore(self, epoch: EpochLoader, place: int) -> None:
-        assert self._restored is not None
-        if place >= len(self._restored["loaders"]):
+    def _restore(self, epoch: EpochLoader, place: int, state: Mapping[str, Any]) -> None:
+        if place >= len(state["loaders"]):
             return
-        saved = self._restored["loaders"][place]
+        saved = state["loaders"][place]
         epoch.loader.load_state_dict(saved["position"])
         epoch.steps, epoch.begun = saved["steps"], saved.get("begun")
         if saved["ended"]:
             epoch.end_pass()
-        epoch.steps_before = self._restored["batches"] // self._restored["batches_per_step"]
+        epoch.steps_before = state["batches"] // state["batches_per_step"]
         self._batches = epoch.steps_before * epoch.loader.batches_per_step
 
     def _replace(self, earlier: EpochLoader, epoch: EpochLoader) -> None:
