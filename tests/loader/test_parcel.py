@@ -163,10 +163,13 @@ def test_tensors_with_more_to_them_than_bytes_travel_in_the_skeleton():
     sparse = torch.eye(3).to_sparse()
     conjugate = torch.tensor([1 + 2j]).conj()
     parameter = torch.nn.Parameter(torch.ones(2))
-    got = sent([sparse, conjugate, parameter])
+    named = torch.ones(2)
+    named.of = "a.wav"
+    got = sent([sparse, conjugate, parameter, named])
     assert torch.equal(got[0].to_dense(), torch.eye(3))
     assert torch.equal(got[1].resolve_conj(), conjugate.resolve_conj())
     assert type(got[2]) is torch.nn.Parameter
+    assert got[3].of == "a.wav"
 
 
 def test_a_tensor_that_wants_its_gradient_still_does():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -115,3 +118,60 @@ def test_a_peer_that_is_gone_is_named_on_either_side(world, monkeypatch, ranks, 
     group = PeerGroup(dist.group.WORLD, ranks, timedelta(seconds=5))
     with pytest.raises(WorkerError, match=said):
         group.send(1) if group.is_first else group.receive()
+
+
+@pytest.mark.parametrize(("ranks", "whole"), [((2, 3), 3), ((0, 2), 1)])
+@pytest.mark.parametrize("reason", [KeyboardInterrupt, RuntimeError, TimeoutError])
+def test_after_a_part_of_a_value_nothing_more_is_said_or_heard(
+    world, monkeypatch, ranks, whole, reason
+):
+    begun = []
+
+    def interrupted(tensor, **_):
+        begun.append(tensor)
+        if len(begun) == whole:
+            raise reason
+
+    monkeypatch.setattr(dist, "broadcast", interrupted)
+    group = PeerGroup(dist.group.WORLD, ranks, timedelta(seconds=5))
+    exchange = (lambda: group.send(torch.ones(3))) if group.is_first else group.receive
+    with pytest.raises((reason, WorkerError)):
+        exchange()
+    for _ in range(2):
+        with pytest.raises(WorkerError, match=f"Ranks {ranks[0]}, {ranks[1]} cannot share batches"):
+            exchange()
+    assert len(begun) == whole
+
+
+def test_what_cannot_be_pickled_does_not_keep_others_from_being_sent(world, monkeypatch):
+    sent = []
+    monkeypatch.setattr(dist, "broadcast", lambda tensor, **_: sent.append(tensor))
+    group = PeerGroup(dist.group.WORLD, (2, 3), timedelta(seconds=5))
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        group.send(lambda: 0)
+    assert not sent
+    group.send(1)
+    assert len(sent) == 2
+
+
+def test_threads_say_one_value_after_the_other(world, monkeypatch):
+    spoken = []
+
+    def slow(tensor, **_):
+        spoken.append(threading.get_ident())
+        time.sleep(0.001)
+
+    monkeypatch.setattr(dist, "broadcast", slow)
+    group = PeerGroup(dist.group.WORLD, (2, 3), timedelta(seconds=5))
+
+    def say():
+        for _ in range(10):
+            group.send(torch.ones(3))
+
+    others = [threading.Thread(target=say) for _ in range(3)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert len(spoken) == 90
+    assert all(len(set(spoken[at : at + 3])) == 1 for at in range(0, 90, 3))

@@ -57,8 +57,8 @@ class End:
         return unpacked.value()
 
 
-def leaf(rows):
-    durations = np.random.default_rng(0).integers(300_000, 12_000_000, rows)
+def leaf(rows, seed=0):
+    durations = np.random.default_rng(seed).integers(300_000, 12_000_000, rows)
 
     def fingerprint(n):
         return hashlib.blake2b(durations[:n].tobytes(), digest_size=8).hexdigest()
@@ -81,10 +81,10 @@ def never(micro_batch):
     raise AssertionError("only one of the peers reads")
 
 
-def one(line, *, is_first, fetch=made_of, finite=True, **options):
+def one(line, *, is_first, fetch=made_of, finite=True, of=LEAF, planning_type=Planning, **options):
     return Loader(
-        planning=Planning(
-            leaves=(LEAF,),
+        planning=planning_type(
+            leaves=(of,),
             shape=Shape(finite=finite, shuffle=True, window_draws=30),
             batching=Batching(micro_batches_per_step=2, batch_duration_us=20_000_000, batch_size=4),
         ),
@@ -269,6 +269,78 @@ def test_peers_that_take_different_numbers_of_batches_are_told():
     other._deliveries._peers.line.sent.pop(0)
     with pytest.raises(RankMismatchError, match=r"asks for batch 0 .* rank 4, .* at batch 1\."):
         next(turns[1])
+
+
+def test_loaders_that_peers_iterate_in_another_order_are_told_apart():
+    line, other = Line(), leaf(60, seed=1)
+    reading = [iter(one(line, is_first=True, of=of, finite=False)) for of in (LEAF, other)]
+    following = [iter(one(line, is_first=False, of=of, finite=False)) for of in (LEAF, other)]
+    for turn in (*reading, *following):
+        next(turn)
+    for turn in reading:
+        next(turn)
+    with pytest.raises(RankMismatchError, match=r"batch 1 of one pass, and rank 4, .* loader\."):
+        next(following[1])
+
+
+def test_another_pass_on_one_of_the_peers_is_noticed():
+    reader, other = both()
+    taken(reader, other)
+    reader.set_epoch(5)
+    turns = [iter(reader), iter(other)]
+    next(turns[0])
+    with pytest.raises(RankMismatchError, match=r"batch 0 of one pass, and rank 4, .* loader\."):
+        next(turns[1])
+
+
+class Unplanned(Planning):
+    """Fails to plan a window, as often as it says."""
+
+    failures = 0
+
+    def window(self, position):
+        if position.window and type(self).failures:
+            type(self).failures -= 1
+            raise ValueError("there is no plan")
+        return super().window(position)
+
+
+def test_a_window_that_cannot_be_planned_is_said_on_all_and_leaves_no_message_behind():
+    Unplanned.failures = 2
+    line = Line()
+    turns = [
+        iter(one(line, is_first=is_first, finite=False, planning_type=Unplanned))
+        for is_first in (True, False)
+    ]
+
+    def said(turn):
+        try:
+            next(turn)
+        except ValueError as error:
+            return str(error)
+
+    met = []
+    for _ in range(40):
+        met.append([said(turn) for turn in turns])
+        assert not line.sent
+    assert ["there is no plan"] * 2 in met
+    assert all(one == other for one, other in met)
+
+
+def test_where_nobody_is_left_to_hear_of_an_error_it_is_still_the_one_that_is_raised():
+    line = Line()
+    turn = iter(one(line, is_first=True, fetch=Flaky(KeyError("label"))))
+    next(turn), next(turn)
+
+    class Gone(list):
+        def append(self, _):
+            raise WorkerError("rank 5 is gone")
+
+    line.sent = Gone()
+    with pytest.raises(KeyError, match="label"):
+        next(turn)
+    with pytest.raises(WorkerError, match="Rank 5 is gone"):
+        next(turn)
 
 
 def with_holes(micro_batch):

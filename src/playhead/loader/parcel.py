@@ -143,6 +143,7 @@ def _is_plain(thing: Any) -> bool:
         and thing.layout is torch.strided
         and not (thing.is_quantized or thing.is_conj() or thing.is_neg())
         and thing.is_leaf
+        and not thing.__dict__
     )
 
 

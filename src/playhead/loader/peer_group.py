@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,8 @@ class PeerGroup:
         self._group = group
         self._ranks = ranks
         self._deadline = deadline
+        self._lock = threading.Lock()
+        self._left_inside = False
 
     @property
     def first(self) -> int:
@@ -65,7 +68,8 @@ class PeerGroup:
         Raises
         ------
         WorkerError
-            When one of the others is gone, or does not take it before the deadline.
+            When one of the others is gone, or does not take it before the deadline; or when the
+            value before was sent in part.
         Exception
             Whatever pickling the rest raises; then nothing was sent.
         """
@@ -77,23 +81,25 @@ class PeerGroup:
         Raises
         ------
         WorkerError
-            When it is gone, or sends nothing before the deadline.
+            When it is gone, or sends nothing before the deadline; or when the value before was
+            taken in part.
         Exception
             Whatever unpickling raises.
         """
         size = torch.empty(1, dtype=torch.int64)
-        with self._named_failures():
-            self._broadcast([size])
-            skeleton = torch.empty(int(size), dtype=torch.uint8)
-            self._broadcast([skeleton])
-        unpacked = unpack(skeleton.numpy().tobytes())
-        with self._named_failures():
-            self._broadcast([as_bytes(content) for content in unpacked.contents])
+        with self._whole():
+            with self._named_failures():
+                self._broadcast([size])
+                skeleton = torch.empty(int(size), dtype=torch.uint8)
+                self._broadcast([skeleton])
+            unpacked = unpack(skeleton.numpy().tobytes())
+            with self._named_failures():
+                self._broadcast([as_bytes(content) for content in unpacked.contents])
         return unpacked.value()
 
     def _send(self, parcel: Parcel) -> None:
         skeleton = torch.frombuffer(bytearray(parcel.skeleton), dtype=torch.uint8)
-        with self._named_failures():
+        with self._whole(), self._named_failures():
             self._broadcast([torch.tensor([len(skeleton)])])
             self._broadcast([skeleton])
             self._broadcast([as_bytes(content) for content in parcel.contents])
@@ -107,6 +113,21 @@ class PeerGroup:
         for work in begun:
             if work is not None:
                 work.wait()
+
+    @contextmanager
+    def _whole(self) -> Generator[None]:
+        """One value at a time, from its begin to its end: what follows a part of one is garbage."""
+        with self._lock:
+            if self._left_inside:
+                named = ", ".join(map(str, self._ranks))
+                raise WorkerError(
+                    f"ranks {named} cannot share batches any more: one of them was interrupted"
+                    " inside of one, or did not get it",
+                    fix="End all of them, and resume from the last state",
+                )
+            self._left_inside = True
+            yield
+            self._left_inside = False
 
     @contextmanager
     def _named_failures(self) -> Generator[None]:
