@@ -136,8 +136,11 @@ def test_the_state_of_another_pass_chooses_it():
     assert fresh(resumed) == second
 
 
-def test_a_state_does_not_mind_other_data_and_other_ranks():
-    state = evaluation(40, world_size=4).state_dict()
+@pytest.mark.parametrize("chosen", [0, 3])
+def test_a_state_does_not_mind_other_data_and_other_ranks(chosen):
+    saved = evaluation(40, world_size=4)
+    saved.set_epoch(chosen)
+    state = saved.state_dict()
     more = evaluation(43, world_size=3)
     more.load_state_dict(state)
     assert len(more) == 3
@@ -159,9 +162,12 @@ def test_a_position_inside_a_pass_goes_on_there_once_if_somebody_loads_it():
         fewer.load_state_dict(there)
 
 
-def test_the_position_at_the_end_of_a_pass_begins_a_whole_one():
-    loader = evaluation(40)
+@pytest.mark.parametrize("chosen", [0, 3])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_position_at_the_end_of_a_pass_begins_the_same_one_whole(chosen, shuffle):
+    loader = evaluation(40, shuffle=shuffle)
+    loader.set_epoch(chosen)
     whole = list(loader)
-    resumed = evaluation(40)
+    resumed = evaluation(40, shuffle=shuffle)
     resumed.load_state_dict(loader.position_after(len(whole)).to_json())
-    assert list(resumed) == whole
+    assert list(resumed) == list(resumed) == whole
