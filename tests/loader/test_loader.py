@@ -348,6 +348,24 @@ def test_an_error_does_not_lose_its_batch():
     assert got == take(loader(), 16)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_interrupt_between_taking_a_batch_and_counting_it_does_not_lose_it(workers, monkeypatch):
+    interrupted = loader(workers=workers)
+    batches = iter(interrupted)
+    got = [next(batches) for _ in range(7)]
+
+    def never_counted(*_, **__):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(interrupted._tally), "add", never_counted)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    got += [next(batches) for _ in range(9)]
+    assert got == take(loader(), 16)
+    interrupted.close()
+
+
 def test_waits_are_counted():
     timed = loader()
     take(timed, 9)

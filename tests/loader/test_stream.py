@@ -105,6 +105,37 @@ def test_a_killed_worker_is_an_error_with_advice_and_a_seek_starts_new_ones():
     stream.close()
 
 
+def test_a_seek_after_the_death_of_a_worker_says_so_and_the_next_one_goes_on():
+    stream = Stream(double, Workers(num_workers=1))
+    stream.seek(lambda: iter(range(10)))
+    take(stream, 1)
+    (worker,) = stream._batches._workers
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="killed by signal"):
+        # torch raises it wherever the training process is.
+        time.sleep(20)
+    with pytest.raises(WorkerError, match=r"A worker process died: .* goes on from the same batch"):
+        stream.seek(lambda: iter(range(5, 8)))
+    stream.seek(lambda: iter(range(5, 8)))
+    assert take(stream, 3) == [10, 12, 14]
+    stream.close()
+
+
+def generator_on_three(number):
+    return (n for n in range(3)) if number == 3 else number
+
+
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_a_batch_that_a_worker_cannot_send_is_an_error_and_no_endless_wait(method):
+    stream = Stream(generator_on_three, Workers(num_workers=1, start_method=method))
+    stream.seek(lambda: iter(range(5)))
+    assert take(stream, 3) == [0, 1, 2]
+    with pytest.raises(WorkerError, match=r"cannot send its batch: TypeError: .*generator"):
+        stream.next()
+    assert stream.next() == 4
+    stream.close()
+
+
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_no_random_number_of_the_main_process_is_drawn(num_workers):
     torch.manual_seed(1)

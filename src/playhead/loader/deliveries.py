@@ -69,9 +69,12 @@ class Deliveries:
         self._read_ahead = read_ahead
         self._in_flight: deque[MicroBatch] = deque()
         self._flowing: Run | FusedRun | None = None
+        self._due = 0
 
     def next(self, run: Run | FusedRun, batch: int) -> Delivery:
-        """Batch number `batch` of a run, the one after that before; a neighbour's where it is void.
+        """Batch number `batch` of a run; a neighbour's where it is void.
+
+        What is in flight is the batch after the one before; any other is sought.
 
         Raises
         ------
@@ -82,13 +85,16 @@ class Deliveries:
         Exception
             Whatever making it raises.
         """
-        if self._flowing is not run:
+        # An interrupt may come when a batch was taken and nobody has counted it yet.
+        if self._flowing is not run or self._due != batch:
             self._seek(run, batch)
+        self._due = batch + 1
         if self._read_ahead is not None:
             self._read_ahead.follow(run.windows_ahead(batch))
         try:
             return self._take(run, batch)
         except StopIteration:
+            self._due = batch
             raise
         except BaseException:
             # Whoever goes on after an error gets the batch that failed, not the one after it.

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from playhead.errors import PlayheadError, WorkerError
+from playhead.loader.unsent import answer_for_unsent
 from playhead.loader.worker_exit import end_in_order
 from playhead.storage.retries import GaveUpError
 
@@ -81,6 +82,12 @@ def _as_is(batch: Any) -> Any:
     return batch
 
 
+def _set_up(worker: int) -> None:
+    """Prepare a worker process."""
+    end_in_order(worker)
+    answer_for_unsent(_Failure)
+
+
 class Stream:
     """Turns micro-batches into batches with one DataLoader, whose workers may outlive every seek.
 
@@ -118,13 +125,22 @@ class Stream:
             Gives the micro-batches.
         batches
             How many it gives, where that is known: no more workers are started.
+
+        Raises
+        ------
+        WorkerError
+            When a worker process died since the last batch.
         """
         self._feed.source = source
         self.rest()
         if self._loader is None:
             most = self._workers.num_workers
             self._loader = self._open(most if batches is None else min(most, batches))
-        self._batches = iter(self._loader)
+        try:
+            self._batches = iter(self._loader)
+        except RuntimeError as error:
+            self._tell_of_death(error)
+            raise
 
     def rest(self, _: Any = None) -> None:
         """End the workers that are to end with a pass; called when nobody goes on with it."""
@@ -148,14 +164,8 @@ class Stream:
         try:
             batch = next(self._batches)
         except RuntimeError as error:
-            if "exited unexpectedly" not in str(error) and "killed by signal" not in str(error):
-                raise
-            self.close()
-            raise WorkerError(
-                f"a worker process died: {str(error).splitlines()[0]}",
-                fix="If memory ran out, use fewer workers or a smaller prefetch_factor;"
-                " iterating again goes on from the same batch",
-            ) from error
+            self._tell_of_death(error)
+            raise
         return _raised(batch)
 
     def make_here(self, micro_batch: MicroBatch) -> Any:
@@ -176,6 +186,17 @@ class Stream:
         self._batches = None
         self._loader = None
 
+    def _tell_of_death(self, error: RuntimeError) -> None:
+        """Raise a `WorkerError` where torch says that a worker died."""
+        if "exited unexpectedly" not in str(error) and "killed by signal" not in str(error):
+            return
+        self.close()
+        raise WorkerError(
+            f"a worker process died: {str(error).splitlines()[0]}",
+            fix="If memory ran out, use fewer workers or a smaller prefetch_factor;"
+            " iterating again goes on from the same batch",
+        ) from error
+
     def _open(self, num_workers: int) -> DataLoader[Any]:
         parallel = num_workers > 0
         return DataLoader(
@@ -188,7 +209,7 @@ class Stream:
             persistent_workers=parallel and self._workers.persistent,
             pin_memory=self._workers.pin_memory,
             multiprocessing_context=self._workers.start_method if parallel else None,
-            worker_init_fn=end_in_order,
+            worker_init_fn=_set_up,
             # Its base seed would be drawn from the global generator: then dropout would depend on
             # how often a run was restarted.
             generator=torch.Generator(),
