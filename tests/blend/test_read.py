@@ -100,6 +100,7 @@ def test_the_same_blend_in_every_wrapping(write):
         OmegaConf.create(entries),
         OmegaConf.create(section),
         OmegaConf.create(whole),
+        OmegaConf.create(whole).model,
         OmegaConf.create(whole).model.train_ds,
         OmegaConf.create(section).input_cfg,
         tuple(entries),

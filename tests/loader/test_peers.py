@@ -129,11 +129,20 @@ def test_a_name_that_may_mean_either_is_an_error_that_names_the_way_out(name):
 
 @pytest.mark.parametrize(
     ("names", "dim", "fix"),
-    [(("dp", "tp"), "pp", "Use some of dp, tp"), (None, 2, "Use numbers below 2")],
+    [
+        (("dp", "tp"), "pp", "Use some of dp, tp"),
+        (None, 2, "Use numbers below 2"),
+        (None, 1.0, "Use numbers below 2"),
+        (None, None, "Use numbers below 2"),
+    ],
 )
 def test_a_dimension_that_does_not_exist_is_named(names, dim, fix):
     with pytest.raises(ConfigError, match=rf"names {dim!r}, and .* no such dimension\. {fix}"):
         peers_of_mesh(mesh_of((2, 2), names), [dim])
+
+
+def test_a_single_dimension_may_be_given_by_its_number():
+    assert peers_of_mesh(mesh_of((2, 2), None), 1) == ((0, 2), (1, 3))
 
 
 def test_a_part_of_a_mesh_is_refused_with_both_ways_out(place):
@@ -209,3 +218,6 @@ def test_what_does_not_fit_together_is_refused(place):
         find_peers(None, None, broadcast=True)
     with pytest.raises(ConfigError, match="so does the group in broadcast"):
         find_peers(mesh, None, broadcast=mesh.get_group("tp"))
+    for none in (None, dist.GroupMember.NON_GROUP_MEMBER, "tp"):
+        with pytest.raises(ConfigError, match=r"Broadcast is .*the process group of those"):
+            find_peers(None, None, broadcast=none)

@@ -11,7 +11,7 @@ from playhead.blend.entry import Remarks
 from playhead.blend.interpolation import plain
 from playhead.blend.leaves import check_joined, is_stream, leaves_of
 from playhead.blend.mixture import Twig, spread
-from playhead.blend.section import Section, find_section
+from playhead.blend.section import GROUP_OF_SETS, INPUTS, Section, find_section
 from playhead.blend.tree import plant
 from playhead.blend.weights import temperatures
 from playhead.blend.yaml_loader import refuse_circles
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from playhead.config.faults import Faults
 
 __all__ = ["Blend", "open_config", "read_blend", "read_section"]
+
+_STAND_ALONE = (*INPUTS, GROUP_OF_SETS, "multi_config")
 
 _IN_MEMORY = "config"
 
@@ -172,6 +174,9 @@ def open_config(config: Any, data_blend_dir: str | None) -> tuple[YamlTree, str 
     content = _plain(config)
     if isinstance(content, dict) and "type" in content:
         content = [content]
+    if isinstance(content, dict) and not any(key in content for key in _STAND_ALONE):
+        # It has sections of its own, and its name is that of none of them.
+        name = None
     if not isinstance(content, (list, dict)):
         raise ConfigError(
             f"a config cannot be a {type(config).__name__}",

@@ -46,7 +46,7 @@ def dataloader(
     rank: int | None = None,
     world_size: int | None = None,
     mesh: DeviceMesh | None = None,
-    dp_dims: str | Sequence[str | int] | None = None,
+    dp_dims: str | int | Sequence[str | int] | None = None,
     broadcast: bool | ProcessGroup = False,
     tokenizer: Any = None,
     strict: bool = False,

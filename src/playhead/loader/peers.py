@@ -67,7 +67,7 @@ _SHARED = frozenset(
 
 def find_peers(
     mesh: DeviceMesh | None,
-    dp_dims: str | Sequence[str | int] | None,
+    dp_dims: str | int | Sequence[str | int] | None,
     broadcast: bool | ProcessGroup,
 ) -> Peers | None:
     """The peers by what was asked of `playhead.dataloader`; None where every process is its own.
@@ -96,10 +96,18 @@ def find_peers(
             "a mesh says which processes share a batch, and so does the group in broadcast",
             fix="Give mesh and broadcast=True, or the group alone",
         )
+    if not isinstance(broadcast, dist.ProcessGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
+        # To torch, None is the group of all processes: none of them would train on data of its own.
+        raise ConfigError(
+            f"broadcast is {broadcast!r}",
+            fix="Give False, True with a mesh, or the process group of those that share a batch",
+        )
     return peers_of_groups(_everyones(dist.get_process_group_ranks(broadcast)))
 
 
-def peers_of_mesh(mesh: DeviceMesh, dp_dims: str | Sequence[str | int] | None = None) -> Peers:
+def peers_of_mesh(
+    mesh: DeviceMesh, dp_dims: str | int | Sequence[str | int] | None = None
+) -> Peers:
     """The peers in a mesh: processes with the same coordinates in its data-parallel dimensions.
 
     Data-parallel ranks count in row-major order over those dimensions, in the mesh's order.
@@ -138,7 +146,7 @@ def peers_of_mesh(mesh: DeviceMesh, dp_dims: str | Sequence[str | int] | None = 
     if dp_dims is None:
         data = _known(names, ranks)
     else:
-        asked = [dp_dims] if isinstance(dp_dims, str) else dp_dims
+        asked = [dp_dims] if isinstance(dp_dims, (str, int)) else dp_dims
         data = sorted({_dimension(dim, names, ranks.ndim) for dim in asked})
     shared = [dim for dim in range(ranks.ndim) if dim not in data]
     size = math.prod(ranks.shape[dim] for dim in data)
@@ -210,8 +218,8 @@ def _dimension(dim: str | int, names: tuple[str, ...] | None, count: int) -> int
     if isinstance(dim, str):
         if names is not None and dim in names:
             return names.index(dim)
-    elif -count <= dim < count:
-        return dim % count
+    elif isinstance(dim, (int, np.integer)) and -count <= dim < count:  # pyright: ignore[reportUnnecessaryIsInstance]
+        return int(dim) % count
     raise ConfigError(
         f"dp_dims names {dim!r}, and the mesh has no such dimension",
         fix=f"Use some of {', '.join(names)}" if names else f"Use numbers below {count}",

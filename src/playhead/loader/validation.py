@@ -36,7 +36,7 @@ def validation_dataloaders(
     rank: int | None = None,
     world_size: int | None = None,
     mesh: DeviceMesh | None = None,
-    dp_dims: str | Sequence[str | int] | None = None,
+    dp_dims: str | int | Sequence[str | int] | None = None,
     broadcast: bool | ProcessGroup = False,
     tokenizer: Any = None,
     strict: bool = False,
