@@ -106,6 +106,23 @@ def test_a_module_that_steps_by_itself_begins_its_steps_anew(tmp_path):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("made", [{"step": 1}, {"step": 1, "finite": True}], ids=str)
+def test_a_run_that_was_resumed_goes_on_again_as_exactly(made, tmp_path):
+    """Of a checkpoint of an epoch's last batch, Lightning makes an epoch that it never begins."""
+    make = lambda: loader(**made)  # noqa: E731
+    options = {"limit_train_batches": 2, "max_epochs": 3}
+    whole = run("lightning", tmp_path, make, saved_in=BATCH_END, **options)
+    for done in (2, 3, 4):
+        [first] = tmp_path.glob(f"*.{done}.ckpt")
+        folder = tmp_path / str(done)
+        run("lightning", folder, make, resumed=first, saved_in=HOOKS, **options)
+        for second in sorted(folder.glob("*.ckpt"))[::3]:
+            more = int(second.name.split(".")[2])
+            again = run("lightning", tmp_path / "again", make, resumed=second, **options)
+            assert again.trained == whole.trained[done + more :], second.name
+            assert again.end == whole.end, second.name
+
+
 def test_overfitting_trains_on_the_same_batches_in_every_epoch(tmp_path):
     made = lambda: loader(step=1, finite=True)  # noqa: E731
     outcome = run("lightning", tmp_path, made, overfit_batches=3, max_epochs=3)
@@ -188,22 +205,34 @@ def test_what_the_checkpoint_callback_saves_is_exact(saving, tmp_path):
         assert again.end[:2] == whole.end[:2]
 
 
-def test_an_epoch_that_is_left_begins_its_next_step_anew(tmp_path):
-    """`on_train_batch_start` may say that the rest of an epoch is skipped."""
-    pl = library("lightning")
+def leaves_epochs_at(number):
+    """A callback whose module says, of this batch of an epoch, that its rest is skipped."""
 
-    class Skip(pl.Callback):
+    class Skip(library("lightning").Callback):
         def on_train_start(self, trainer, pl_module):
-            pl_module.on_train_batch_start = lambda batch, batch_idx: -1 if batch_idx == 4 else None
+            pl_module.on_train_batch_start = lambda _, batch_idx: (
+                -1 if batch_idx == number else None
+            )
 
-    made = lambda: loader(step=3)  # noqa: E731
-    options = {"callbacks": (Skip(),), "max_epochs": 3, "limit_train_batches": 9}
+    return Skip()
+
+
+def test_an_epoch_that_is_left_begins_its_next_step_anew(tmp_path):
+    options = {"callbacks": (leaves_epochs_at(4),), "max_epochs": 3, "limit_train_batches": 9}
     outcome = check_exact(
-        "lightning", tmp_path, made, saved_in=("on_train_epoch_end",), accumulate_grad_batches=3,
-        **options,
+        "lightning", tmp_path, lambda: loader(step=3), saved_in=("on_train_epoch_end",),
+        accumulate_grad_batches=3, **options,
     )  # fmt: skip
     steps = [[step for step, *_ in parts] for *_, parts in outcome.trained]
     assert steps == [[0], [0], [0], [1], [1], [1], [1], [2], [2], [2], [2], [3]]
+
+
+@pytest.mark.parametrize("left_at", [1, 2])
+def test_epochs_that_were_left_do_not_shift_those_after_them(left_at, tmp_path):
+    check_exact(
+        "lightning", tmp_path, lambda: loader(step=1), saved_in=BATCH_END, every=2,
+        callbacks=(leaves_epochs_at(left_at),), max_epochs=5, limit_train_batches=4,
+    )  # fmt: skip
 
 
 def test_a_trainer_that_fits_again_goes_on(tmp_path):

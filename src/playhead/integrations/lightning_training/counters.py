@@ -55,10 +55,8 @@ def set_counters(loops: MutableMapping[str, Any], resume: Resume) -> None:
             # Training was told to stop: on resume, the epoch goes on.
             _set_epochs(loops, epochs["ready"] - 1, begun=True)
         _set_batches(loops, resume.batches, resume)
-    elif is_whole or (ends_epoch and not resume.knows_batch_ends):
+    elif is_whole or ends_epoch:
         _begin_next_epoch(loops, resume)
-    elif ends_epoch:
-        _scale(loops, resume)
     else:
         _set_batches(loops, 0, resume)
 
@@ -83,9 +81,12 @@ def _set_batches(loops: MutableMapping[str, Any], trained: int, resume: Resume) 
 
 
 def _scale(loops: MutableMapping[str, Any], resume: Resume) -> None:
-    """Leave the counts as they are, but for the number of ranks."""
-    current = loops[_PROGRESS]["current"]
-    if resume.per_step_then != resume.per_step_now:
+    """Leave the counts as they are, but for the number of ranks and for epochs that were left."""
+    current, total = loops[_PROGRESS]["current"], loops[_PROGRESS]["total"]
+    # A batch of which on_train_batch_start says -1 is ready, and never started: Lightning would
+    # take that for a checkpoint of another hook, long after.
+    is_even = total["started"] == total["ready"]
+    if resume.per_step_then != resume.per_step_now or not is_even:
         pending = current["processed"] - current["completed"]
         _set_trackers(loops, current["processed"], resume, pending)
 
@@ -117,7 +118,9 @@ def _set_trackers(
     earlier = total["processed"] - (0 if ended else current["processed"])
     then, now = resume.per_step_then, resume.per_step_now
     at = trained // then * now
-    for tracker, batches in ((current, at), (total, earlier // then * now + at)):
+    if then != now:
+        earlier = earlier // then * now
+    for tracker, batches in ((current, at), (total, earlier + at)):
         tracker.update(
             ready=batches, started=batches, processed=batches, completed=batches - pending
         )
