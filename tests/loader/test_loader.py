@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import ConfigError, PositionError, TopologyError
+from playhead.loader import run
 from support.column_loader import LEAVES, loader, rows_of
 
 
@@ -399,3 +400,21 @@ def test_an_epoch_may_be_an_integer_of_numpy():
     one.set_epoch(np.int64(2))
     other.set_epoch(2)
     assert list(one) == list(other)
+
+
+def test_a_pass_is_planned_once_however_often_its_length_and_its_end_are_asked_for(monkeypatch):
+    one = loader(finite=True)
+    planned = []
+    count_steps = run.count_steps
+
+    def counted(position, *settings):
+        planned.append(position.pass_)
+        return count_steps(position, *settings)
+
+    monkeypatch.setattr(run, "count_steps", counted)
+    for _ in range(2):
+        list(islice(iter(one), 3))
+        assert not one.pass_ended
+    assert planned == []
+    assert len({len(one) for _ in range(3)}) == 1
+    assert planned == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import warnings
 from itertools import islice
@@ -92,6 +93,73 @@ def test_a_pass_that_is_left_in_the_middle_leaves_its_batches():
     expected = loader(finite=True)
     expected.set_epoch(1)
     assert second == {**next(iter(expected)), "step": 1}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 30), st.booleans()), max_size=4),
+)
+def test_passes_that_are_left_are_left_where_training_stands(passes):
+    """However much of them was handed out, to their very end; by a new iterator or in words."""
+    plain, followed = loader(finite=True), loader(finite=True)
+    followed.follow_training()
+    for steps, ahead, in_words in passes:
+        list(islice(iter(plain), 6 * steps))
+        handed = len(list(islice(iter(followed), 6 * steps + ahead)))
+        followed.mark_trained(min(6 * steps, handed))
+        if in_words or followed.pass_ended:
+            plain.leave_pass()
+            followed.leave_pass()
+        else:
+            iter(plain)
+            iter(followed)
+        assert followed.batches_ahead == 0
+        assert followed.state_dict() == plain.state_dict()
+        assert followed.course.step == plain.course.step
+        assert len(followed) == len(plain)
+
+
+def test_a_pass_that_is_chosen_after_another_was_begun_keeps_what_is_still_trained_on():
+    followed = loader(finite=True)
+    followed.follow_training()
+    batches = len(list(followed))
+    followed.mark_trained(batches - 2)
+    iter(followed)
+    followed.set_epoch(1)
+    iter(followed)
+    assert followed.batches_ahead == 2
+    followed.mark_trained(2)
+    assert followed.course.step == batches // 6
+
+
+def test_a_second_iterator_in_the_middle_of_a_step_goes_back_to_its_start():
+    followed = loader()
+    followed.follow_training()
+    history = list(islice(iter(followed), 9))
+    followed.mark_trained(8)
+    again = list(islice(iter(followed), 3))
+    assert again == history[6:]
+    assert followed.batches_ahead == 3
+    assert followed.batches_into_step == 0
+    followed.mark_trained(2)
+    assert followed.batches_into_step == 2
+
+
+def test_options_do_not_change_under_batches_that_are_ahead_of_training():
+    followed = loader()
+    followed.follow_training()
+    list(islice(iter(followed), 12))
+    followed.mark_trained(6)
+    batching = dataclasses.replace(followed.planning.batching, batch_duration_us=20_000_000)
+    planning = dataclasses.replace(followed.planning, batching=batching)
+    before = followed.state_dict()
+    with pytest.raises(PositionError, match="while 6 that were handed out are not trained on"):
+        followed.rebatch(planning)
+    assert followed.state_dict() == before
+    followed.mark_trained(6)
+    with pytest.warns(UserWarning, match="the batching changed"):
+        followed.rebatch(planning)
+    assert followed.state_dict()["step"] == followed.course.step == 2
 
 
 def test_loading_forgets_what_is_ahead():

@@ -68,6 +68,7 @@ class Course:
         self._count = count
         self._restored: Any = None
         self._trained: Trained | None = None
+        self._run_length: int | None = None
         self._next_pass = self._steps = 0
         self._chose_pass = self._agreed = False
 
@@ -122,8 +123,11 @@ class Course:
         """How many batches the running finite pass gives this rank; the next one, between them."""
         if self.is_restored:
             return self.planning.steps_left(self._restored) * self.batches_per_step
-        if self.run is not None and self.delivered < self.run.count():
-            return self.run.count()
+        run = self._under_way()
+        if run is not None:
+            if self._run_length is None:
+                self._run_length = run.count()
+            return self._run_length
         return self.planning.steps_left(self.fresh_position()) * self.batches_per_step
 
     def choose_pass(self, number: int) -> None:
@@ -142,8 +146,9 @@ class Course:
 
     def leave_pass(self) -> None:
         """Go on with the next pass; see `Loader.leave_pass`."""
-        reached = None if self.is_restored else self._reached()
-        if not self.finite or reached is None or self._under_way() is None or not self.delivered:
+        if not self.finite or self.is_restored or not self.delivered:
+            return
+        if self._under_way() is None and not self.batches_ahead:
             return
         position = self._reached_position()
         self._steps = position.step
@@ -153,19 +158,16 @@ class Course:
 
     def set_out(self) -> None:
         """Begin what a new iterator is to hand out."""
+        if self._under_way() is not None:
+            # The last batches of a pass that came to its end may still be trained on.
+            self.leave_pass()
         if self.is_restored:
             self.follow_restored()
-            return
-        if self._is_begun():
-            return
-        left = self._under_way() is not None
-        if self.run is None or self.finite:
+        elif self.run is None or (self.finite and not self._is_begun()):
             self._begin(self.fresh_position())
-        elif self.batches_ahead:
+        elif self._trained is not None and self._trained.ahead and not self.finite:
             self._begin(self._reached_position())
-        if self._trained is not None and left:
-            # The last batches of a pass that came to its end may still be trained on.
-            self._trained.turn_back()
+            self._trained.restart()
 
     def follow_restored(self) -> None:
         """Go on from a state that was loaded, if one was."""
@@ -258,13 +260,21 @@ class Course:
         Raises
         ------
         PositionError
-            Inside a step, of which some batches were handed out already.
+            Inside a step, of which some batches were handed out already, and ahead of training.
         """
+        if self.batches_ahead:
+            raise PositionError(
+                f"batches cannot change while {self.batches_ahead} that were handed out are not"
+                " trained on",
+                fix="Train on them first",
+            )
         notes: tuple[str, ...] = ()
         if self.is_restored or self._under_way() is not None:
             begin = self.next_position()
             self._restored, notes = planning.resume(begin, reseed=None, on_change="error")
         self.planning, self._agreed = planning, False
+        if self._trained is not None:
+            self._trained.restart()
         return notes
 
     def load(self, state: Mapping[str, Any], *, reseed: bool) -> tuple[str, ...]:
@@ -298,6 +308,7 @@ class Course:
         self._steps = position.step
         self._chose_pass = False
         self.run = self.planning.run(position, self._topology)
+        self._run_length = None
         self._next_pass = position.pass_ + 1 if self.finite else 0
         self.delivered = 0
 
@@ -326,5 +337,5 @@ class Course:
     def _under_way(self) -> Run | FusedRun | None:
         """The run of a pass that was begun and has not ended."""
         run = self.run
-        over = run is not None and self.finite and self.delivered >= run.count()
+        over = run is not None and self.finite and not run.has_batch(self.delivered)
         return None if over else run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -116,8 +117,7 @@ class FusedPlanning:
                 parts[name] = old
             else:
                 done = 0 if old is None else old.step
-                own = seed_of_part(seed, name)
-                parts[name] = part.start(seed=own, pass_=pass_, step=done)
+                parts[name] = part.start(seed=seed_of_part(seed, name), pass_=pass_, step=done)
         return FusedPosition(seed=seed, step=step, begin=step if self.finite else 0, parts=parts)
 
     def resume(
@@ -214,8 +214,7 @@ class FusedRun:
     def batches(self, first: int = 0) -> Iterator[MicroBatch]:
         """The micro-batches of this rank from number `first` on."""
         rank, size = self._topology.rank, self._topology.world_size
-        batch = first
-        while True:
+        for batch in itertools.count(first):
             step, turn = divmod(batch, self._per_step)
             taken = self._turns.taken(step)
             if not taken:
@@ -225,7 +224,10 @@ class FusedRun:
             for part in taken:
                 # Whoever waits for a window does not wait for the one after it.
                 self._runs[part].plan_ahead(before[part])
-            batch += 1
+
+    def has_batch(self, number: int) -> bool:
+        """Whether there is a batch of that number."""
+        return bool(self._turns.taken(number // self._per_step))
 
     def windows_ahead(self, batch: int) -> list[WindowAhead]:
         """The windows that the parts are in and those after them, as far as they are planned."""
@@ -300,7 +302,7 @@ class FusedRun:
         live = [
             part
             for part in self._candidates
-            if not self._finite[part] or self._runs[part].has_step(before[part])
+            if not self._finite[part] or self._runs[part].has_batch(before[part] * self._per_step)
         ]
         start = self.start
         number = start.step - start.begin + step

@@ -279,7 +279,8 @@ class Loader:
         """The position after so many batches of the present pass, or since the last load.
 
         For frameworks that fetch ahead of what they train on: count the batches trained, and ask
-        for the position after them.
+        for the position after them. Where somebody follows training, an `iter()` of an endless
+        loader that goes back to what was trained on counts anew.
 
         Raises
         ------
@@ -303,7 +304,7 @@ class Loader:
         Raises
         ------
         PositionError
-            Inside a step, of which some batches were handed out already.
+            Inside a step, of which some batches were handed out already, and ahead of training.
         """
         self._say(*self._course.rebatch(planning))
 

@@ -202,9 +202,9 @@ class Run:
         plan = window.plan.result()
         return plan.micro_batch(plan.first_step + step - window.first_batch // self._per_step, slot)
 
-    def has_step(self, step: int) -> bool:
-        """Whether there is a step number `step`."""
-        return self._window_of(step * self._per_step) is not None
+    def has_batch(self, number: int) -> bool:
+        """Whether there is a batch of that number."""
+        return self._window_of(number) is not None
 
     def plan_ahead(self, step: int) -> None:
         """Begin to plan the window after that of a step in the background, if nobody has yet."""

@@ -99,10 +99,6 @@ class Trained:
             self._place = marked[-1]
         return marked
 
-    def turn_back(self) -> None:
-        """Let go of what was handed out and will not be trained on."""
-        self._ahead.clear()
-
     def restart(self) -> None:
         """Count from what is handed out next."""
         self._place = None
