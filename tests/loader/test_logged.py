@@ -263,9 +263,17 @@ def test_what_is_bad_or_refused_is_counted_from_the_start(tmp_path):
 SAFE = set(string.ascii_letters + string.digits + "_.-")
 
 
-@given(st.lists(st.text(max_size=100), max_size=30))
-def test_names_are_safe_and_differ(names):
-    keys = [f"{number:08x}" for number in range(len(names))]
+KEYS = st.sampled_from(["0a", "1b"])
+# Such as are as long as they may be, or look like one with a key.
+NAMES = st.text(max_size=100) | st.builds(
+    "{}{}{}".format, st.sampled_from(["a", "x" * 80]), st.sampled_from([":", "-", ""]), KEYS
+)
+
+
+@given(st.lists(st.tuples(NAMES, KEYS), max_size=30, unique=True))
+def test_names_are_safe_and_differ(sources):
+    """Of a source that several blends have, the key is the same."""
+    names, keys = [name for name, _ in sources], [key for _, key in sources]
     safe = safe_names(names, keys)
     assert len(set(safe)) == len(names)
     assert all(name and set(name) <= SAFE and len(name) <= 100 for name in safe)

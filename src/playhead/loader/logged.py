@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +121,8 @@ def _of_interval(interval: Measures) -> Iterator[tuple[str, float]]:
 def safe_names(names: Sequence[str], keys: Sequence[str]) -> list[str]:
     """Return names that every logger takes: letters, digits, `_`, `.` and `-`, none of them twice.
 
-    Where two would be the same or one would be longer than 80 characters, the key is added.
+    Where two would be the same or one would be longer than 80 characters, the key is added; and
+    where that is not enough, as for a source that several blends have, a digest of both.
 
     Parameters
     ----------
@@ -142,7 +144,15 @@ def safe_names(names: Sequence[str], keys: Sequence[str]) -> list[str]:
             unique.append(f"{name[:_LONGEST_NAME]}-{_safe(key)}")
         else:
             unique.append(name)
-    return unique
+    times = Counter(unique)
+    return [
+        one if times[one] == 1 else f"{one}-{_digest(name, key)}"
+        for one, name, key in zip(unique, names, keys, strict=True)
+    ]
+
+
+def _digest(name: str, key: str) -> str:
+    return blake2b(f"{key} {name}".encode(errors="surrogatepass"), digest_size=4).hexdigest()
 
 
 def _safe(name: str) -> str:
