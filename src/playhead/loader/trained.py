@@ -27,12 +27,12 @@ _FETCH_AHEAD = {
 
 
 def refuse_to_guess(asker: FrameType | None) -> None:
-    """Refuse a state to a framework that fetches ahead of training, where nobody follows that.
+    """Refuse a framework that fetches ahead of training, where nobody follows that.
 
     Parameters
     ----------
     asker
-        The frame that asks for the state; None where it cannot be told.
+        The frame that asks for a state, or loads one; None where it cannot be told.
 
     Raises
     ------
@@ -42,8 +42,8 @@ def refuse_to_guess(asker: FrameType | None) -> None:
     module = None if asker is None else _FETCH_AHEAD.get(str(asker.f_globals.get("__name__")))
     if module is not None:
         raise PositionError(
-            "Lightning asks for the position of the training data, and fetches batches before they"
-            " are trained on: a state of what was fetched would skip some",
+            "Lightning keeps the position of the training data by itself, and fetches batches"
+            " before they are trained on: a state of what was fetched would skip some",
             fix=f"Write `from playhead.integrations.{module} import PlayheadCallback`, and add"
             " PlayheadCallback() to the callbacks of the Trainer",
         )

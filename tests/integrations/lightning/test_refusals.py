@@ -36,6 +36,15 @@ def test_a_state_that_nobody_follows_is_refused_with_the_line_to_add(package, tm
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_checkpoint_that_the_callback_saved_is_refused_without_it(package, tmp_path):
+    make = lambda: loader(step=1)  # noqa: E731
+    run(package, tmp_path, make, max_steps=2, saved_after="last.ckpt")
+    line = f"from playhead.integrations.{package} import PlayheadCallback"
+    with pytest.raises(PositionError, match=line):
+        run(package, tmp_path, make, follow=False, max_steps=4, resumed=tmp_path / "last.ckpt")
+
+
 def test_the_optimizer_step_has_to_be_that_of_the_loader(tmp_path):
     with pytest.raises(TopologyError) as caught:
         run("lightning", tmp_path, lambda: loader(step=6), max_steps=2, accumulate_grad_batches=4)
