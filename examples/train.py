@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -29,7 +30,7 @@ def main() -> None:
         dist.init_process_group("gloo")
 
     # A step is 8 micro-batches on any number of ranks that divides 8: the rest is accumulated.
-    loader = playhead.dataloader(args.blend, micro_batches_per_step=8, force_finite=False)
+    loader = playhead.dataloader(args.blend, micro_batches_per_step=8)
     model = torch.nn.Conv1d(1, 1, 400, 160)  # yours
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     step = 0
@@ -41,7 +42,8 @@ def main() -> None:
         step = saved["step"]
 
     waiting = loader.batches_per_step
-    for batch in loader:
+    # Passes follow each other where a blend ends, as one manifest does.
+    for batch in chain.from_iterable(repeat(loader)):
         if step >= args.steps:
             break
         loss = model(batch["audio"][:, None]).square().mean()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -40,7 +41,8 @@ def main() -> None:
     step = max(saved, default=0)
     if saved:
         accelerator.load_state(str(saved[step]))
-    for batch in batches:
+    # Passes follow each other where a blend ends, as one manifest does.
+    for batch in chain.from_iterable(repeat(batches)):
         if step >= args.steps:
             break
         with accelerator.accumulate(model):

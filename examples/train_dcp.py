@@ -7,6 +7,7 @@ torchrun --nproc-per-node 2 examples/train_dcp.py blend.yaml --steps 2000     # 
 from __future__ import annotations
 
 import argparse
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -30,7 +31,7 @@ def main() -> None:
     dist.init_process_group("gloo")  # nccl where there are GPUs
     for_checkpoints = dist.new_group(backend="gloo")
 
-    loader = playhead.dataloader(args.blend, micro_batches_per_step=8, force_finite=False)
+    loader = playhead.dataloader(args.blend, micro_batches_per_step=8)
     torch.manual_seed(0)
     model = torch.nn.Conv1d(1, 8, 400, 160)  # yours
     fully_shard(model)
@@ -53,7 +54,8 @@ def main() -> None:
         step = saved["step"]
 
     waiting, saving = loader.batches_per_step, None
-    for batch in loader:
+    # Passes follow each other where a blend ends, as one manifest does.
+    for batch in chain.from_iterable(repeat(loader)):
         if step >= args.steps:
             break
         waiting -= 1

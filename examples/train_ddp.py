@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -28,7 +29,7 @@ def main() -> None:
     dist.init_process_group("gloo")  # nccl where there are GPUs
 
     # A step is 8 micro-batches on 8, 4, 2 or 1 ranks: the rest is accumulated.
-    loader = playhead.dataloader(args.blend, micro_batches_per_step=8, force_finite=False)
+    loader = playhead.dataloader(args.blend, micro_batches_per_step=8)
     torch.manual_seed(0)
     model = torch.nn.Conv1d(1, 1, 400, 160)  # yours
     replica = DistributedDataParallel(model)
@@ -42,7 +43,8 @@ def main() -> None:
         step = saved["step"]
 
     waiting = loader.batches_per_step
-    for batch in loader:
+    # Passes follow each other where a blend ends, as one manifest does.
+    for batch in chain.from_iterable(repeat(loader)):
         if step >= args.steps:
             break
         waiting -= 1

@@ -7,6 +7,7 @@ torchrun --nproc-per-node 2 examples/train_mesh.py blend.yaml --tensor-parallel 
 from __future__ import annotations
 
 import argparse
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -42,9 +43,7 @@ def main() -> None:
     mesh = init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
 
     # Both processes of a tensor-parallel pair get the same batches: one reads, and sends them.
-    loader = playhead.dataloader(
-        args.blend, mesh=mesh, broadcast=True, micro_batches_per_step=8, force_finite=False
-    )
+    loader = playhead.dataloader(args.blend, mesh=mesh, broadcast=True, micro_batches_per_step=8)
     torch.manual_seed(0)
     model = torch.nn.Sequential(  # yours
         torch.nn.Linear(WINDOW, 64), torch.nn.ReLU(), torch.nn.Linear(64, WINDOW)
@@ -60,7 +59,8 @@ def main() -> None:
         step = saved["step"]
 
     waiting = loader.batches_per_step
-    for batch in loader:
+    # Passes follow each other where a blend ends, as one manifest does.
+    for batch in chain.from_iterable(repeat(loader)):
         if step >= args.steps:
             break
         frames = batch["audio"].unfold(1, WINDOW, WINDOW)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -29,7 +30,7 @@ def main() -> None:
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
 
-    loader = playhead.dataloader(args.blend, micro_batches_per_step=8, force_finite=False)
+    loader = playhead.dataloader(args.blend, micro_batches_per_step=8)
     batches = stateful_dataloader(loader, num_workers=args.workers)
     torch.manual_seed(0)
     model = torch.nn.Conv1d(1, 1, 400, 160)  # yours
@@ -43,7 +44,8 @@ def main() -> None:
         step = saved["step"]
 
     waiting = loader.batches_per_step
-    for batch in batches:
+    # Passes follow each other where a blend ends, as one manifest does.
+    for batch in chain.from_iterable(repeat(batches)):
         if step >= args.steps:
             break
         loss = model(batch["audio"][:, None]).square().mean()

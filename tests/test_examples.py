@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 from support.corpus import nemo_corpus, tarred_corpus
 
@@ -95,3 +99,60 @@ def test_the_training_loop_stops_and_goes_on_with_two_processes(tmp_path):
     assert "step 6: loss" in run([*two, *common, "--steps", "8"], tmp_path)
     saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     assert saved["step"] == saved["loader"]["step"] == 8
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """A folder with a blend of one manifest, which ends, in the environment of a single rank."""
+    manifest = nemo_corpus(tmp_path / "plain", [0.3 + 0.02 * n for n in range(30)])
+    blend = {
+        "manifest_filepath": str(manifest),
+        "batch_duration": 1,
+        "shuffle": True,
+        "num_workers": 0,
+    }
+    (tmp_path / "blend.yaml").write_text(json.dumps(blend))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    one = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+    for name, value in {**one, "MASTER_PORT": port, "PLAYHEAD_CACHE": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("train", []),
+        ("train_ddp", []),
+        pytest.param("train_mesh", [], marks=pytest.mark.slow),
+        ("train_dcp", []),
+        ("train_torchdata", ["--workers=0"]),
+    ],
+)
+def test_where_a_blend_ends_training_goes_on_and_is_resumed_in_any_pass(
+    alone, monkeypatch, name, options
+):
+    def weights(folder, *steps):
+        saved = alone / folder
+        place = f"--checkpoints={saved}" if name == "train_dcp" else f"--checkpoint={saved}"
+        for count in steps:
+            script = str(EXAMPLES / f"{name}.py")
+            every = [f"--steps={count}", "--save-every=1"]
+            monkeypatch.setattr("sys.argv", [script, "blend.yaml", *every, *options, place])
+            torch.manual_seed(0)
+            runpy.run_path(script, run_name="__main__")
+        if saved.is_dir():
+            dcp_to_torch_save(max(saved.iterdir()), alone / "whole")
+            saved = alone / "whole"
+        state = torch.load(saved, weights_only=name != "train_dcp")
+        assert state["step"] == steps[-1]
+        return state["model"]
+
+    # A pass has three steps: it is stopped at the end of one, and inside of another.
+    whole, stopped = weights("straight", 7), weights("stopped", 3, 4, 7)
+    for key, value in whole.items():
+        assert torch.equal(stopped[key], value)

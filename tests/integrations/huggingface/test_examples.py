@@ -86,3 +86,15 @@ def test_the_loop_with_accelerate_is_killed_and_goes_on_with_two_processes(folde
     assert [path.name for path in (folder / "accelerated").glob("step-*")] == [f"step-{steps}"]
     [state] = (folder / "accelerated" / f"step-{steps}").glob("custom_checkpoint_*.pkl")
     assert torch.load(state, weights_only=True)["step"] == steps
+
+
+def test_where_a_blend_ends_the_loop_with_accelerate_goes_on_with_its_next_pass(folder):
+    # 30 samples of one manifest are not enough for a second step of 8 batches.
+    blend = {"manifest_filepath": str(next(folder.glob("one/*.json"))), "batch_duration": 4}
+    (folder / "blend.yaml").write_text(json.dumps(blend))
+    script = str(EXAMPLES / "train_accelerate.py")
+    for steps in ("2", "3"):
+        arguments = [script, "blend.yaml", "--cpu", "--save-every", "1", "--steps", steps]
+        finish(start(arguments, folder))
+    [state] = (folder / "accelerated" / "step-3").glob("custom_checkpoint_*.pkl")
+    assert torch.load(state, weights_only=True)["step"] == 3
