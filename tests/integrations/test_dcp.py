@@ -106,6 +106,9 @@ def test_a_checkpoint_that_is_not_whole_is_not_loaded(loader, tmp_path):
     with pytest.raises(CheckpointException):
         dcp.load({"loader": LoaderPosition(loading)}, checkpoint_id=tmp_path)
     assert loading.state_dict() == fresh
+    take(loading, 2)
+    with pytest.raises(PositionError, match="and this loader has begun"):
+        LoaderPosition(loading).load_state_dict({"position": ""})
 
 
 def test_something_else_under_its_key_is_refused(loader):
@@ -149,6 +152,9 @@ def test_a_checkpoint_from_before_the_first_batch_begins_anew(loader, tmp_path):
     fresh = loading.state_dict()
     dcp.load({"loader": LoaderPosition(loading)}, checkpoint_id=tmp_path)
     assert loading.state_dict() == fresh
+    take(loading, 2)
+    with pytest.raises(PositionError, match="and this loader has begun"):
+        LoaderPosition(loading).load_state_dict({"position": ""})
 
 
 def test_another_seed_is_refused_unless_it_is_asked_for(loader, tmp_path):

@@ -260,6 +260,9 @@ def test_a_state_before_the_seed_is_drawn_begins_anew(loader):
     one = loader()
     MicroBatchSampler(one).load_state_dict(state)
     assert one.state_dict() == loader().state_dict()
+    take(one, STEP)
+    with pytest.raises(PositionError, match="the loader has begun"):
+        MicroBatchSampler(one).load_state_dict(state)
 
 
 @pytest.mark.parametrize("name", ["batch_size", "shuffle", "in_order", "snapshot_every_n_steps"])

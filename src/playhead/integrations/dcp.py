@@ -62,13 +62,20 @@ class LoaderPosition:
         Raises
         ------
         PositionError
-            When it is none, or not one that the loader can go on from.
+            When it is none, or not one that the loader can go on from. Or when it is the beginning
+            of data whose seed was yet to be drawn, and this loader has left that.
         """
         text = state.get(_KEY)
         if not isinstance(text, str):
             raise PositionError(
                 "this part of the checkpoint is not the position of a loader",
                 fix="Load it under the key under which a LoaderPosition was saved",
+            )
+        if not text and self._loader.course.has_begun:
+            raise PositionError(
+                "the checkpoint was saved before the first batch, with its seed yet to be drawn,"
+                " and this loader has begun",
+                fix="Load it into a loader that nobody has iterated",
             )
         if text:
             self._loader.load_state_dict(json.loads(text), reseed=self._reseed)

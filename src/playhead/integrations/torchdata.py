@@ -127,6 +127,12 @@ class MicroBatchSampler(Sampler["MicroBatch"]):
             )
         if state_dict["position"] is not None:
             self._loader.load_state_dict(state_dict["position"])
+        elif self._loader.course.has_begun:
+            raise PositionError(
+                "this state was taken before the first batch, with its seed yet to be drawn, and"
+                " the loader has begun",
+                fix="Load it into a StatefulDataLoader over a loader that nobody has iterated",
+            )
         self._skipped = into
 
     def turn_back(self, state: Mapping[str, Any], *, handed_out: int) -> None:

@@ -93,6 +93,11 @@ class Course:
         return self._drawn_seed is not None or self._topology.is_alone
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it left the beginning of the data, or was told where to begin."""
+        return self.run is not None or self.is_restored
+
+    @property
     def batches_ahead(self) -> int:
         """Batches that were handed out and not trained on; 0 where nobody follows training."""
         return 0 if self._trained is None else self._trained.ahead
@@ -129,6 +134,10 @@ class Course:
                 self._run_length = run.count()
             return self._run_length
         return self.planning.steps_left(self.fresh_position()) * self.batches_per_step
+
+    def length_of_first(self) -> int:
+        """How many batches the first of finite passes gives this rank, wherever this stands."""
+        return self.planning.steps_left(self._position_of_pass(0, None)) * self.batches_per_step
 
     def choose_pass(self, number: int) -> None:
         """Choose the pass that comes next; see `Loader.set_epoch`."""

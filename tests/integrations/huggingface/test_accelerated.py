@@ -91,6 +91,29 @@ def test_steps_are_whole_after_a_resume_that_accumulates_more(make_loader, train
     assert [len(step) for step in resumed] == [4, 4]
 
 
+def test_a_state_that_is_loaded_while_batches_are_iterated_begins_a_step(make_loader, tmp_path):
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+    model = accelerator.prepare(torch.nn.Linear(1, 1))
+    batches = iter(prepare_loader(accelerator, make_loader()))
+
+    def train(count):
+        syncs, seen = [], []
+        for _ in range(count):
+            seen.append(digest_of(next(batches)))
+            with accelerator.accumulate(model):
+                syncs.append(accelerator.sync_gradients)
+        return syncs, seen
+
+    _, before = train(3)
+    with pytest.warns(UserWarning, match="inside a step"):
+        accelerator.save_state(str(tmp_path))
+    train(2)
+    accelerator.load_state(str(tmp_path))
+    syncs, seen = train(4)
+    assert syncs == [False, True, False, True]
+    assert seen[0] == before[2]
+
+
 def test_a_finite_loader_makes_a_pass_of_whole_steps_each_time(make_loader):
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     model = accelerator.prepare(torch.nn.Linear(1, 1))

@@ -145,6 +145,28 @@ def test_a_finite_loader_goes_on_within_its_epochs(
         assert (state.global_step, state.epoch) == (number, number / steps)
 
 
+def test_epochs_have_one_length_wherever_the_loader_stands(make_loader, make_trainer):
+    class Stops(TrainerCallback):
+        def on_step_end(self, args, state, control, **more):
+            control.should_training_stop = state.global_step == self.at
+            return control
+
+    options = {"force_finite": True, "micro_batches_per_step": 1}
+    arguments = {"num_train_epochs": 2, "gradient_accumulation_steps": 1, "save_steps": 1}
+    whole = make_trainer(make_loader(**options), **arguments)
+    whole.train()
+    loader, stops = make_loader(**options), Stops()
+    seen = []
+    # The second time it stops in a pass that the loader itself has resumed.
+    for after, at in ((None, 2), (2, 4), (4, None)):
+        stops.at = at
+        trainer = make_trainer(loader, more={"callbacks": [stops]}, **arguments)
+        checkpoint = after and f"{trainer.args.output_dir}/checkpoint-{after}"
+        trainer.train(resume_from_checkpoint=checkpoint)
+        seen += trainer.seen
+    assert seen == whole.seen
+
+
 def test_passes_of_other_lengths_than_the_first_lose_nothing(make_loader, make_trainer):
     # Passes of 41 samples in batches of about 4 s have 6 to 8 steps of one batch, as they fall.
     options = {"force_finite": True, "micro_batches_per_step": 1, "batch_duration": 5.0}
@@ -238,6 +260,8 @@ def test_evaluations_between_steps_leave_training_as_it_is(
     assert state_of(tmp_path / "out" / "checkpoint-4").position["step"] == 4
     with pytest.raises(ConfigError, match="would not end"):
         trainer.evaluate(make_loader())
+    with pytest.raises(ConfigError, match="the loader that is trained on would move it"):
+        make_trainer(sets["long"]).evaluate(sets["long"])
     predicted = trainer.predict(sets["short"])
     assert predicted.metrics["test_loss"] == pytest.approx(losses[-1]["eval_short_loss"], rel=0.1)
 

@@ -80,6 +80,10 @@ class AcceleratedBatches:
         # had another number of them.
         accelerator.step = loader.batches_into_step
         for batch in batches:
+            if loader.course.delivered == 1:
+                # A state may be loaded while these are iterated: it begins a step, whatever was
+                # counted before it was saved.
+                accelerator.step = 0
             yield send_to_device(batch, accelerator.device, non_blocking=accelerator.non_blocking)
 
     @property

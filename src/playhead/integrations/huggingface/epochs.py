@@ -19,8 +19,9 @@ __all__ = ["Epochs"]
 class Epochs:
     """What a Trainer iterates: once an epoch, and from where training stands.
 
-    A Trainer asks once how long an epoch is, and counts in those from then on. Shuffled passes
-    differ by a step, so that epochs go over the ends of passes: no batch of any is left out.
+    A Trainer asks once how long an epoch is, and counts in those from then on: all are as long as
+    the first pass, wherever the loader stands. Shuffled passes differ by a step, so that epochs go
+    over the ends of passes: no batch of any is left out.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Epochs:
         self._names = names
         self._ranks = ranks
         self._step_at_first = loader.micro_batches_per_step
-        self._length = len(loader) if loader.finite else None
+        self._length = loader.course.length_of_first() if loader.finite else None
         # Of the epoch that comes next; None where it is a whole one.
         self._steps_left: int | None = None
         self._batches: Iterator[Any] | None = None

@@ -142,4 +142,9 @@ def _evaluation_batches(trainer: Trainer, loader: Loader) -> ModelInputs:
             "an evaluation on an endless loader would not end",
             fix="Make its loader with force_finite=True",
         )
+    if loader is trainer.train_dataset or loader.follows_training:
+        raise ConfigError(
+            "an evaluation on the loader that is trained on would move it",
+            fix="Make another loader for the evaluation, of the same config if need be",
+        )
     return ModelInputs(loader, names_taken(trainer))
