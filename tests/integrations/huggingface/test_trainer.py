@@ -121,7 +121,14 @@ def test_epochs_of_a_finite_loader_are_its_passes(make_loader, make_trainer, tmp
     )
 
 
-@pytest.mark.parametrize(("accumulation", "beyond"), [(1, 2), (2, 0), (2, 2)])
+@pytest.mark.parametrize(
+    ("accumulation", "beyond"),
+    [
+        pytest.param(1, 2, marks=pytest.mark.slow),
+        pytest.param(2, 0, marks=pytest.mark.slow),
+        (2, 2),
+    ],
+)
 def test_a_finite_loader_goes_on_within_its_epochs(
     make_loader, make_trainer, state_of, accumulation, beyond
 ):
@@ -288,6 +295,7 @@ def test_loggers_get_the_figures_of_the_data(make_loader, make_trainer):
     assert not any(name.startswith("speech/") for name in logged[-1]), "the end of training"
 
 
+@pytest.mark.slow
 def test_callbacks_that_are_restored_from_a_checkpoint_go_on_as_well(make_loader, make_trainer):
     whole = make_trainer(make_loader(), max_steps=5, save_steps=2)
     whole.train()
@@ -322,7 +330,7 @@ def test_a_checkpoint_without_a_position_begins_the_data_and_says_so(make_loader
     assert last.seen[0][1] == expected(make_loader(), 3)[4][1]
 
 
-@pytest.mark.parametrize("finite", [False, True])
+@pytest.mark.parametrize("finite", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_an_epoch_that_is_stopped_inside_a_step_leaves_no_batch_out(
     make_loader, make_trainer, finite
 ):
