@@ -147,8 +147,9 @@ def test_a_step_of_another_size_is_refused_with_what_to_set(make_loader):
 
 def test_a_loader_of_other_processes_is_refused(make_loader):
     loader = make_loader(places={"rank": 1, "world_size": 2})
-    with pytest.raises(TopologyError, match="among 2 processes, and 1 train"):
+    with pytest.raises(TopologyError, match="among 2 processes, and 1 train") as raised:
         prepare_loader(Accelerator(cpu=True), loader)
+    assert "give cpu=True to the Accelerator" in str(raised.value)
 
 
 def test_skipping_batches_is_refused(make_loader):

@@ -199,8 +199,9 @@ def test_a_step_of_another_size_is_refused_with_what_to_set(make_loader, make_tr
 
 def test_a_loader_of_other_ranks_is_refused(make_loader, make_trainer):
     loader = make_loader(places={"rank": 0, "world_size": 2})
-    with pytest.raises(TopologyError, match="among 2 processes, and 1 train"):
+    with pytest.raises(TopologyError, match="among 2 processes, and 1 train") as raised:
         make_trainer(loader, max_steps=2).train()
+    assert "give use_cpu=True to the training arguments" in str(raised.value)
 
 
 def test_a_step_that_a_checkpoint_changes_is_refused_for_epochs(make_loader, make_trainer):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from accelerate.utils import send_to_device
 
-from playhead.errors import ConfigError, PositionError, TopologyError
+from playhead.errors import ConfigError, PositionError
+from playhead.integrations.huggingface.processes import check_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +37,7 @@ def prepare_loader(accelerator: Accelerator, loader: Loader) -> AcceleratedBatch
     TopologyError
         When another number of processes shares the loader's steps.
     """
-    ranks = _ranks_of(accelerator)
-    if loader.world_size != ranks:
-        raise TopologyError(
-            f"the loader shares its steps among {loader.world_size} processes, and {ranks} train",
-            fix="Make the loader without rank and world_size, in every process",
-        )
+    check_processes(loader, _ranks_of(accelerator), on_cpus="cpu=True to the Accelerator")
     accelerator.register_for_checkpointing(loader)
     return AcceleratedBatches(accelerator, loader)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from playhead.errors import ConfigError, TopologyError
+from playhead.errors import ConfigError
 from playhead.integrations.huggingface.inputs import only
+from playhead.integrations.huggingface.processes import check_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,12 +99,7 @@ class Epochs:
             When a step of the loader has another number of batches for each of them.
         """
         loader = self.loader
-        if loader.world_size != self._ranks:
-            raise TopologyError(
-                f"the loader shares its steps among {loader.world_size} processes, and"
-                f" {self._ranks} train",
-                fix="Make the loader without rank and world_size, in every process",
-            )
+        check_processes(loader, self._ranks, on_cpus="use_cpu=True to the training arguments")
         if loader.batches_per_step != accumulation:
             raise ConfigError(
                 f"a step of the loader has {loader.micro_batches_per_step} micro-batches,"
