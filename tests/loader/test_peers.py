@@ -122,7 +122,7 @@ def test_more_dimensions_without_names_have_to_be_told():
 
 @pytest.mark.parametrize("name", ["dp_cp", "dp_shard_cp", "efsdp", "ep_shard", "world", "x"])
 def test_a_name_that_may_mean_either_is_an_error_that_names_the_way_out(name):
-    with pytest.raises(ConfigError, match=rf"{name}.*\(mesh of {name}, tp\).*dp_dims=\['dp'\]"):
+    with pytest.raises(ConfigError, match=rf"{name}.*\(mesh of {name}, tp\).*dp_dims=\['{name}'\]"):
         peers_of_mesh(mesh_of((2, 2), (name, "tp")))
     assert peers_of_mesh(mesh_of((2, 2), (name, "tp")), name) == ((0, 1), (2, 3))
 

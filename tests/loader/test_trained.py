@@ -264,3 +264,11 @@ def test_lightning_gets_no_state_that_nobody_follows(package):
         ask(one)
     one.follow_training()
     assert ask(one) == one.state_dict()
+
+
+def test_batches_are_not_taken_back():
+    followed = loader()
+    followed.follow_training()
+    next(iter(followed))
+    with pytest.raises(PositionError, match="-1 more batches are said to be trained on"):
+        followed.mark_trained(-1)

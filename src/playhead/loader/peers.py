@@ -207,7 +207,7 @@ def _known(names: tuple[str, ...] | None, ranks: Any) -> list[int]:
             raise ConfigError(
                 f"dimension {name!r} of the mesh may be data-parallel or not",
                 where="mesh of " + ", ".join(names),
-                fix="Say which dimensions are, such as dp_dims=['dp']. Known to be:"
+                fix=f"Say which dimensions are, such as dp_dims=[{name!r}]. Known to be:"
                 f" {', '.join(sorted(_DATA_PARALLEL))}; known to share batches:"
                 f" {', '.join(sorted(_SHARED))}",
             )

@@ -88,7 +88,7 @@ class Trained:
         PositionError
             When fewer were handed out.
         """
-        if batches > len(self._ahead):
+        if not 0 <= batches <= len(self._ahead):
             raise PositionError(
                 f"{batches} more batches are said to be trained on, and"
                 f" {len(self._ahead)} were handed out since",

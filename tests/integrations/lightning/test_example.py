@@ -42,6 +42,7 @@ def step_of(checkpoint):
 
 
 @pytest.mark.e2e
+@pytest.mark.slow
 def test_the_example_is_killed_and_goes_on(tmp_path):
     manifest = nemo_corpus(tmp_path / "plain", [0.3 + 0.02 * n for n in range(30)])
     entries = [{"type": "nemo", "manifest_filepath": str(manifest)}] * 2

@@ -164,3 +164,11 @@ def test_the_allocator_is_set_as_nemo_sets_it(model, monkeypatch):
     make(model.train_ds)
     make(OmegaConf.merge(model.train_ds, {"cuda_expandable_segments": False}))
     assert modules[HOME].segments == [True, False]
+
+
+def test_sets_that_an_asr_model_cannot_read_are_refused_with_what_to_write(model):
+    section = copy.deepcopy(model.validation_ds)
+    sets = OmegaConf.create({"datasets": {"dev": {"manifest_filepath": section.manifest_filepath}}})
+    for config in (sets, OmegaConf.to_container(sets)):
+        with pytest.raises(ConfigError, match="a list in manifest_filepath"):
+            get_lhotse_dataloader_from_config(config, 0, 1, Ids())

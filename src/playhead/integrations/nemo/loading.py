@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from playhead.blend.section import Section
+from playhead.blend.section import INPUTS, Section
 from playhead.blend.several import read_blends
 from playhead.errors import ConfigError
 from playhead.integrations.nemo.datasets import for_nemo
@@ -81,6 +81,13 @@ def get_lhotse_dataloader_from_config(
     PlayheadError
         Of many kinds: what happened, where, and what to do.
     """
+    if config.get("datasets") is not None and not any(config.get(key) for key in INPUTS):
+        raise ConfigError(
+            "a section with `datasets` was given to one call, which makes the loader of one set",
+            where="datasets",
+            fix="Where an ASR model reads it, write the paths as a list in manifest_filepath; only"
+            " the DataModule of speechlm2 reads `datasets`",
+        )
     topology = find_topology(global_rank, world_size)
     blends = read_blends(config)
     _expand_segments(enabled=blends.options.cuda_expandable_segments)
