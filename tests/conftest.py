@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,13 +23,16 @@ settings.load_profile(os.environ.get("PLAYHEAD_HYPOTHESIS", "default"))
 
 @pytest.fixture(autouse=True)
 def _own_variables():
-    """What a command that runs in the process of a test sets is gone after it."""
+    """What a test sets for its process, or a command that runs in it, is gone after it."""
     before = {name: value for name, value in os.environ.items() if name.startswith("PLAYHEAD_")}
     yield
     for name in [name for name in os.environ if name.startswith("PLAYHEAD_")]:
         if name not in before:
             del os.environ[name]
     os.environ.update(before)
+    if "playhead.storage.limits" in sys.modules:
+        # They are read from variables once, and may have been read while those were others.
+        sys.modules["playhead.storage.limits"].limits.cache_clear()
 
 
 @pytest.fixture(scope="session")
