@@ -8,6 +8,7 @@ import pytest
 
 import playhead
 from playhead.datasets import Ids
+from playhead.errors import ConfigError
 from support.corpus import nemo_corpus
 
 
@@ -154,3 +155,8 @@ def test_the_plan_says_which_batches_of_any_dataset_count(config):
             if not micro_batch.repeated.any():
                 found.append((micro_batch.row.tolist(), names))
     assert [name for _, names in sorted(found) for name in names] == declared("noisy", 5)
+
+
+def test_a_class_in_place_of_a_dataset_is_refused(config):
+    with pytest.raises(ConfigError, match="Dataset is the class Ids itself"):
+        playhead.validation_dataloaders(config, dataset=Ids, rank=0, world_size=1)

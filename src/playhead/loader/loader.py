@@ -7,6 +7,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from playhead.loader.askers import refuse_to_be_taken_apart, refuse_to_guess
 from playhead.loader.bad_log import BadLog
 from playhead.loader.batches import Batches
 from playhead.loader.counting import StepCounter
@@ -15,8 +16,6 @@ from playhead.loader.deliveries import Deliveries
 from playhead.loader.report import Tally
 from playhead.loader.shared_deliveries import SharedDeliveries
 from playhead.loader.stream import Stream
-from playhead.loader.taken_apart import refuse_to_be_taken_apart
-from playhead.loader.trained import refuse_to_guess
 from playhead.loader.waits import Waits
 
 if TYPE_CHECKING:

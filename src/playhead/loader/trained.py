@@ -8,45 +8,13 @@ from typing import TYPE_CHECKING
 from playhead.errors import PositionError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from playhead.loader.fusion import FusedRun
     from playhead.loader.run import Run
 
-__all__ = ["Place", "Trained", "refuse_to_guess"]
+__all__ = ["Place", "Trained"]
 
 Place = tuple["Run | FusedRun", int]
 """A run, and a number of batches of it."""
-
-# Modules that save the states of loaders of which they have fetched more than was trained on, and
-# the module whose callback follows training there.
-_FETCH_AHEAD = {
-    "lightning.pytorch.utilities.combined_loader": "lightning",
-    "pytorch_lightning.utilities.combined_loader": "pytorch_lightning",
-}
-
-
-def refuse_to_guess(asker: FrameType | None) -> None:
-    """Refuse a framework that fetches ahead of training, where nobody follows that.
-
-    Parameters
-    ----------
-    asker
-        The frame that asks for a state, or loads one; None where it cannot be told.
-
-    Raises
-    ------
-    PositionError
-        With the line to add.
-    """
-    module = None if asker is None else _FETCH_AHEAD.get(str(asker.f_globals.get("__name__")))
-    if module is not None:
-        raise PositionError(
-            "Lightning keeps the position of the training data by itself, and fetches batches"
-            " before they are trained on: a state of what was fetched would skip some",
-            fix=f"Write `from playhead.integrations.{module} import PlayheadCallback`, and add"
-            " PlayheadCallback() to the callbacks of the Trainer",
-        )
 
 
 class Trained:
